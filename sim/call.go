@@ -1,0 +1,176 @@
+package sim
+
+import (
+	"time"
+
+	"kvfleet/policies"
+	"kvfleet/sim/engine"
+	"kvfleet/traces"
+)
+
+// A Prompt is what a driver sends: what the router and the engine need of it.
+type Prompt struct {
+	Session      string
+	Source       traces.SessionSource
+	Turn         int
+	User         int
+	Bytes        int
+	Tokens       int
+	Prefix       []uint64 // 64-byte prefix block hashes
+	Blocks       []uint64 // engine block ids
+	Max          int      // max_tokens
+	Stop         int      // tokens the answer will have
+	System       bool
+	Branch       bool
+	ScheduledAt  int64 // ns, traces.None in a closed loop
+	RequestID    string
+	driverCookie int64
+}
+
+// A call is a request on its way through the fleet.
+type call struct {
+	open    bool
+	waiting bool // in a front end
+	node    policies.ReplicaID
+	slot    int32
+
+	generation int64 // of the process it was given to
+	serial     int64
+	prompt     Prompt
+	req        *engine.Request
+	decision   policies.Decision
+	sent       time.Duration
+	decided    time.Duration
+	dispatched time.Duration
+	firstSeen  time.Duration
+	prefilled  bool
+	reroutes   int32
+	from       policies.ReplicaID // rerouted from
+	exclude    []policies.ReplicaID
+}
+
+// place takes a free call.
+func (c *cluster) place() int32 {
+	if n := len(c.freeCalls); n > 0 {
+		i := c.freeCalls[n-1]
+		c.freeCalls = c.freeCalls[:n-1]
+		return i
+	}
+	c.calls = append(c.calls, call{req: &engine.Request{}})
+	return int32(len(c.calls) - 1)
+}
+
+// send is a client sending a prompt now.
+func (c *cluster) send(p Prompt) {
+	now := c.loop.Now()
+	i := c.place()
+	k := &c.calls[i]
+	req, exclude := k.req, k.exclude[:0]
+	req.Reset()
+	c.serial++
+	*k = call{open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1, from: policies.NoReplica, node: policies.NoReplica, exclude: exclude}
+	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max = int64(i), p.Blocks, p.Tokens, p.Stop, p.Max
+	c.openCalls++
+	if c.needsTokens {
+		c.loop.At(now+c.tokenize(p.Tokens), rankArrive, (*decides)(c), int64(i))
+		return
+	}
+	c.decide(i)
+}
+
+type decides cluster
+
+func (d *decides) Fire(_ time.Duration, arg int64) { (*cluster)(d).decide(int32(arg)) }
+
+// decide routes a call and dispatches it; with no replica to take it, it is
+// dropped.
+func (c *cluster) decide(i int32) {
+	now := c.loop.Now()
+	k := &c.calls[i]
+	p := &k.prompt
+	q := policies.Request{
+		Session: p.Session, PromptTokens: p.Tokens, PromptBytes: p.Bytes,
+		Prefix: p.Prefix, Exclude: k.exclude,
+	}
+	if c.needsTokens {
+		q.Blocks = p.Blocks
+	}
+	d, err := c.router.Route(now, q)
+	k.decided = now
+	if err != nil {
+		c.finish(i, traces.Dropped, "no replica in rotation")
+		return
+	}
+	d.Candidates = nil
+	k.decision, k.node, k.prefilled = d, d.Replica, false
+	k.dispatched = now + c.overhead
+	c.decided(k)
+	n := c.nodes[d.Replica]
+	if !n.alive {
+		// The connection is refused: the router knows at once.
+		c.refused(i, n)
+		return
+	}
+	k.waiting = true
+	n.accept(i, k.dispatched)
+}
+
+// reroute gives a call that has reached nobody's eyes to another replica.
+func (c *cluster) reroute(i int32) {
+	k := &c.calls[i]
+	c.router.Done(c.loop.Now(), k.node, k.decision.Pending)
+	k.exclude = append(k.exclude, k.node)
+	k.reroutes++
+	k.from, k.node = k.node, policies.NoReplica
+	k.waiting = false
+	req := k.req
+	id, blocks, prompt, stop, most := req.ID, req.Blocks, req.Prompt, req.Stop, req.Max
+	req.Reset()
+	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max = id, blocks, prompt, stop, most
+	c.decide(i)
+}
+
+type firsts cluster
+
+// Fire is a first token reaching the router and the client.
+func (f *firsts) Fire(at time.Duration, arg int64) {
+	c := (*cluster)(f)
+	k := &c.calls[arg]
+	if !k.open || k.firstSeen != at || k.prefilled || k.generation != c.nodes[k.node].generation {
+		return
+	}
+	k.prefilled = true
+	c.router.Prefilled(at, k.node, k.decision.Pending)
+}
+
+type ends cluster
+
+// Fire is the end of an answer reaching the router and the client.
+func (e *ends) Fire(at time.Duration, arg int64) {
+	c := (*cluster)(e)
+	k := &c.calls[arg]
+	if !k.open || k.generation != c.nodes[k.node].generation || k.req.Output() < k.req.Stop {
+		return
+	}
+	c.nodes[k.node].leave(int32(arg))
+	c.finish(int32(arg), traces.Success, "")
+}
+
+// finish ends a call with its one outcome, and tells the driver.
+func (c *cluster) finish(i int32, outcome traces.Outcome, reason string) {
+	now := c.loop.Now()
+	k := &c.calls[i]
+	if k.node != policies.NoReplica {
+		pending := k.decision.Pending
+		if k.prefilled {
+			pending = 0
+		}
+		c.router.Done(now, k.node, pending)
+	}
+	c.row(k, outcome, reason, now)
+	cookie := k.prompt.driverCookie
+	k.open = false
+	c.openCalls--
+	c.freeCalls = append(c.freeCalls, i)
+	c.driver.ended(cookie, now)
+}

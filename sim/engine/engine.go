@@ -1,0 +1,254 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"kvfleet/sim/kvcache"
+	"kvfleet/sim/latency"
+)
+
+// Config describes an engine.
+type Config struct {
+	BlockSize   int `yaml:"block_size"`             // tokens per KV block
+	Blocks      int `yaml:"num_gpu_blocks"`         // KV blocks, one of them the null block
+	TokenBudget int `yaml:"max_num_batched_tokens"` // tokens a step
+	MaxSeqs     int `yaml:"max_num_seqs"`           // running requests
+	// Async schedules a step ahead: while step k runs, step k+1 is already
+	// composed, so that an arrival joins step k+2 at the earliest. Without it an
+	// arrival joins the next step.
+	Async bool `yaml:"async_scheduling"`
+	// IdleTTL evicts cached blocks idle for this long; 0 never does.
+	IdleTTL time.Duration `yaml:"idle_ttl"`
+}
+
+// Validate reports every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	atLeast := func(name string, v, least int) {
+		if v < least {
+			faults = append(faults, fmt.Errorf("%s: got %d, want at least %d", name, v, least))
+		}
+	}
+	atLeast("block_size", c.BlockSize, 1)
+	atLeast("num_gpu_blocks", c.Blocks, 2)
+	atLeast("max_num_seqs", c.MaxSeqs, 1)
+	atLeast("max_num_batched_tokens", c.TokenBudget, max(1, c.MaxSeqs))
+	if c.IdleTTL < 0 {
+		faults = append(faults, fmt.Errorf("idle_ttl: got %v, want zero or more", c.IdleTTL))
+	}
+	return errors.Join(faults...)
+}
+
+// Tokens is how many tokens of KV the engine can hold.
+func (c Config) Tokens() int { return (c.Blocks - 1) * c.BlockSize }
+
+// An Owner is told what happens to its requests. Times are when the GPU and the
+// host are done with a step; what the client sees comes later.
+type Owner interface {
+	// FirstToken is called once per request, when its first token is out.
+	FirstToken(r *Request, at time.Duration)
+	// Finished is called once per request; the owner may reuse r afterwards.
+	Finished(r *Request, at time.Duration)
+	// Stepped is called after each composed step with the KV events it caused;
+	// they are valid until the call returns.
+	Stepped(at time.Duration, events *kvcache.Log)
+}
+
+// A Step is one engine step, as a step log records it.
+type Step struct {
+	Start, Busy    time.Duration
+	PrefillReqs    int
+	PrefillTokens  int
+	PrefillContext int64 // sequence lengths after the step, summed
+	DecodeReqs     int
+	DecodeContext  int64
+	Preemptions    int
+}
+
+// Options are what a run wants of an engine beyond its configuration.
+type Options struct {
+	Noise    *rand.Rand // the engine's own named stream; nil for no noise
+	Events   bool       // report KV events, step by step
+	Stepwise bool       // never advance a stretch in closed form
+	Record   bool       // keep idle ages of evicted blocks
+	Steps    func(Step) // step log; implies Stepwise
+}
+
+// An Engine is one replica's engine. It is not safe for concurrent use.
+type Engine struct {
+	cfg   Config
+	model *latency.Model
+	opts  Options
+	owner Owner
+	pool  *kvcache.Pool
+	log   *kvcache.Log
+
+	waiting []*Request
+	head    int // first waiting
+	running []*Request
+
+	cur, nxt *step
+	version  int64
+	steps    int           // how many steps the pending Fire ends
+	due      latency.Ticks // when it is due
+	chunks   []latency.Chunk
+	clock    float64 // multiplies compute-bound time
+	slow     float64 // fault: multiplies everything
+
+	busy        latency.Ticks // total GPU time
+	prefill     latency.Ticks // of it, in steps that prefill
+	preemptions int
+	displaced   int // preempted requests that wait
+	stepsRun    int64
+	queries     int64
+	hits        int64
+}
+
+// New builds an idle engine.
+func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
+	e := &Engine{cfg: cfg, model: model, owner: owner, opts: opts, cur: &step{}, nxt: &step{}, clock: 1, slow: 1}
+	if opts.Steps != nil {
+		e.opts.Stepwise = true
+	}
+	e.log = nil
+	if opts.Events {
+		e.log = &kvcache.Log{}
+	}
+	e.pool = kvcache.New(kvcache.Options{Blocks: cfg.Blocks, TTL: cfg.IdleTTL, Log: e.log, RecordIdle: opts.Record})
+	return e
+}
+
+// SetClock sets the factor by which compute-bound work is slower than at the
+// reference clock, from the next composed step on.
+func (e *Engine) SetClock(factor float64) { e.clock = factor }
+
+// SetSlow sets a fault's factor on everything the engine does; 1 is none.
+func (e *Engine) SetSlow(factor float64) { e.slow = factor }
+
+// Pool is the engine's KV cache, for inspection.
+func (e *Engine) Pool() *kvcache.Pool { return e.pool }
+
+// Running and Waiting count requests.
+func (e *Engine) Running() int { return len(e.running) }
+
+// Waiting counts requests in the engine that have not been scheduled.
+func (e *Engine) Waiting() int { return len(e.waiting) - e.head }
+
+// Usage is total GPU time since the start, and the part of it in steps that
+// prefilled.
+func (e *Engine) Usage() (busy, prefill time.Duration) {
+	return e.busy.Duration(), e.prefill.Duration()
+}
+
+// Preemptions and Steps count since the start.
+func (e *Engine) Preemptions() int { return e.preemptions }
+
+// Steps counts the steps run since the start.
+func (e *Engine) Steps() int64 { return e.stepsRun }
+
+// HitRate is prefix-cache hits and queries so far, in tokens, as the engine's
+// own counters have them.
+func (e *Engine) HitRate() (hits, queries int64) { return e.hits, e.queries }
+
+// Due is when the next Fire is due, in whole nanoseconds rounded down; false
+// when the engine is idle.
+func (e *Engine) Due() (time.Duration, bool) {
+	if e.cur.empty() {
+		return 0, false
+	}
+	return e.due.Duration(), true
+}
+
+// Submit hands a request to the engine at time at.
+func (e *Engine) Submit(r *Request, at time.Duration) {
+	r.Submitted = latency.TicksOf(at)
+	r.target = r.Prompt
+	if r.Stop < 1 || r.Stop > r.Max {
+		panic("engine: a request must stop after 1 to max tokens")
+	}
+	e.waiting = append(e.waiting, r)
+	if e.cur.empty() {
+		e.start(latency.TicksOf(at))
+		return
+	}
+	e.cut(at)
+}
+
+// start begins stepping from idle.
+func (e *Engine) start(at latency.Ticks) {
+	e.schedule(e.cur, nil, at)
+	if e.cur.empty() {
+		e.flush(at)
+		return
+	}
+	e.launch(at, e.model.ColdStart())
+}
+
+// Fire handles the end of the step, or stretch of steps, that is due.
+func (e *Engine) Fire() {
+	end := e.due
+	e.update(end)
+	e.cur, e.nxt = e.nxt, e.cur
+	e.pool.Expire(end.Duration())
+	if e.cur.empty() {
+		// Nothing was composed ahead.
+		e.schedule(e.cur, e.nxt, end)
+	}
+	e.nxt.reset()
+	if e.cur.empty() {
+		e.flush(end)
+		return
+	}
+	e.launch(end, 0)
+}
+
+// launch starts the composed step after the host's share of it, composes the
+// next one if scheduling runs ahead, and plans the next Fire.
+func (e *Engine) launch(at latency.Ticks, extra latency.Ticks) {
+	c := e.cur
+	c.host = e.factor(e.model.Host(c.requests()))
+	c.start = at + c.host + extra
+	c.end = c.start + c.busy
+	if e.cfg.Async {
+		e.schedule(e.nxt, e.cur, at)
+	}
+	e.flush(at)
+	e.plan()
+}
+
+func (e *Engine) flush(at latency.Ticks) {
+	if e.log != nil && !e.log.Empty() {
+		e.owner.Stepped(at.Duration(), e.log)
+		e.log.Reset()
+	}
+}
+
+func (e *Engine) factor(t latency.Ticks) latency.Ticks {
+	if e.slow == 1 {
+		return t
+	}
+	return latency.Ticks(float64(t) * e.slow)
+}
+
+// Kill drops every request and the cache, and returns the requests that were
+// lost, running first.
+func (e *Engine) Kill() []*Request {
+	var lost []*Request
+	lost = append(lost, e.running...)
+	lost = append(lost, e.waiting[e.head:]...)
+	for _, r := range lost {
+		r.held = r.held[:0]
+	}
+	e.running, e.waiting, e.head, e.displaced = e.running[:0], e.waiting[:0], 0, 0
+	e.cur.reset()
+	e.nxt.reset()
+	e.version++
+	e.pool.Reset()
+	if e.log != nil {
+		e.log.Reset()
+	}
+	return lost
+}

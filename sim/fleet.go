@@ -1,0 +1,239 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"kvfleet/policies"
+	"kvfleet/sim/engine"
+	"kvfleet/sim/latency"
+	"kvfleet/sim/thermal"
+	"kvfleet/traces"
+	"kvfleet/traces/workload"
+)
+
+// A Fleet is everything that is known of a fleet: what its replicas are, how
+// fast they step, what happens around the engine, and what a router in front of
+// it knows. It is read from a fleet file; LoadFleet decodes it strictly.
+type Fleet struct {
+	Name        string `yaml:"name"`
+	Description string `yaml:"description"`
+	Model       string `yaml:"model"`
+	// MaxModelLen is the longest sequence the engine accepts, tokens.
+	MaxModelLen int       `yaml:"max_model_len"`
+	Replicas    []Replica `yaml:"replicas"`
+
+	Engine    engine.Config      `yaml:"engine"`
+	Step      latency.Params     `yaml:"step"`
+	FrontEnd  FrontEnd           `yaml:"front_end"`
+	Tokenizer workload.Tokenizer `yaml:"tokenizer"`
+	Output    Output             `yaml:"output"`
+	Router    RouterSpec         `yaml:"router"`
+	Health    Health             `yaml:"health"`
+	SLO       SLOSpec            `yaml:"slo"`
+	// Thermal is the cards' heat; absent, every card runs at the reference clock.
+	Thermal *Thermal `yaml:"thermal"`
+
+	// Provenance says, for every number, its unit and where it comes from, by
+	// the number's path in this file; a path stands for all below it.
+	Provenance map[string]Provenance `yaml:"provenance"`
+}
+
+// A Replica is one engine process on one GPU.
+type Replica struct {
+	Name string `yaml:"name"`
+	GPU  int    `yaml:"gpu"` // index into thermal.cards
+
+	chassis int // which of several chassis of a scaled fleet
+}
+
+// A Provenance says what a number is and where it is from.
+type Provenance struct {
+	Unit   string `yaml:"unit"`
+	Source string `yaml:"source"`
+}
+
+// A FrontEnd is the engine's API process: a queue, not a constant.
+type FrontEnd struct {
+	// ServiceMS and ServiceTokenMS occupy the process, one request after another:
+	// a constant and a part per prompt token.
+	ServiceMS      float64 `yaml:"service_ms"`
+	ServiceTokenMS float64 `yaml:"service_token_ms"`
+	// DelayMS and DelayTokenMS pass without occupying it.
+	DelayMS      float64 `yaml:"delay_ms"`
+	DelayTokenMS float64 `yaml:"delay_token_ms"`
+	// EgressMS passes between a token's step and the client's reading it.
+	EgressMS float64 `yaml:"egress_ms"`
+}
+
+// Output says how long answers are.
+type Output struct {
+	// EarlyShares is the share of answers that stop before max_tokens, by turn;
+	// the last entry stands for later turns.
+	EarlyShares []float64 `yaml:"early_shares"`
+	// EarlyTokens is the measured lengths of such answers; one is drawn, scaled
+	// if max_tokens is not EarlyOf.
+	EarlyTokens []int `yaml:"early_tokens"`
+	EarlyOf     int   `yaml:"early_of"`
+}
+
+// RouterSpec is what the router knows of the fleet and what it costs.
+type RouterSpec struct {
+	BeliefTTL     time.Duration `yaml:"belief_ttl"`
+	BeliefBlocks  int           `yaml:"belief_blocks"`
+	BytesPerToken float64       `yaml:"bytes_per_token"` // of the rendered prompt
+	OverheadMS    float64       `yaml:"overhead_ms"`     // received to dispatched
+	// TokenizeMS is what a policy that needs tokens waits for the engine's
+	// tokenizer: a median, with a part per prompt token.
+	TokenizeMS      float64 `yaml:"tokenize_ms"`
+	TokenizeTokenMS float64 `yaml:"tokenize_token_ms"`
+	// EventDelayMS is how late a step's KV events reach the router.
+	EventDelayMS float64 `yaml:"event_delay_ms"`
+	// ReportEvery is how often engine counters are read; 0 never. ReportWindow is
+	// the moving window of the hit rate.
+	ReportEvery  time.Duration `yaml:"report_every"`
+	ReportWindow time.Duration `yaml:"report_window"`
+}
+
+// Health is how the router learns of membership.
+type Health struct {
+	Interval time.Duration `yaml:"interval"` // between checks of a replica
+	Failures int           `yaml:"failures"` // in a row that eject
+	Passes   int           `yaml:"passes"`   // in a row that readmit
+	StartUp  time.Duration `yaml:"start_up"` // of an engine process
+}
+
+// SLOSpec is the service level cells are judged by.
+type SLOSpec struct {
+	TTFTMS float64 `yaml:"ttft_ms"`
+	ITLMS  float64 `yaml:"itl_ms"` // of a request's median gap
+}
+
+// Thermal is the heat of the chassis.
+type Thermal struct {
+	AmbientC float64          `yaml:"ambient_c"`
+	Cards    []thermal.Params `yaml:"cards"`
+	Coupling [][]float64      `yaml:"coupling_k_per_w"` // [i][j]: K at card i per W of card j
+	// Warm starts every card at the temperatures it has after this much full
+	// load; 0 starts from rest.
+	Warm time.Duration `yaml:"warm"`
+}
+
+// Limit is the SLO as traces judge it.
+func (s SLOSpec) Limit() traces.SLO {
+	return traces.SLO{TTFT: millis(s.TTFTMS), ITL: millis(s.ITLMS)}
+}
+
+// Bounds is what the fleet file gives the policies.
+func (f *Fleet) Bounds() policies.Bounds {
+	return policies.Bounds{
+		BeliefTTL: f.Router.BeliefTTL, BeliefBlocks: f.Router.BeliefBlocks,
+		BytesPerToken: f.Router.BytesPerToken, BlockSize: f.Engine.BlockSize,
+	}
+}
+
+// KVTokens is the fleet's KV capacity as the engines announce it
+// (num_gpu_blocks, the null block included), in tokens: what a working set
+// ratio is a ratio of.
+func (f *Fleet) KVTokens() int {
+	return len(f.Replicas) * f.Engine.Blocks * f.Engine.BlockSize
+}
+
+// Validate reports every fault at once.
+func (f *Fleet) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	within := func(section string, err error) {
+		if err != nil {
+			fault("%s: %w", section, err)
+		}
+	}
+	if f.Name == "" {
+		fault("name: missing")
+	}
+	if len(f.Replicas) == 0 {
+		fault("replicas: none, want at least one")
+	}
+	seen := map[string]bool{}
+	for i, r := range f.Replicas {
+		if r.Name == "" || seen[r.Name] {
+			fault("replicas[%d].name: got %q, want a name of its own", i, r.Name)
+		}
+		seen[r.Name] = true
+		if f.Thermal != nil && (r.GPU < 0 || r.GPU >= len(f.Thermal.Cards)) {
+			fault("replicas[%d].gpu: got %d, want 0 to %d, a card of thermal.cards", i, r.GPU, len(f.Thermal.Cards)-1)
+		}
+	}
+	if f.MaxModelLen < 2 {
+		fault("max_model_len: got %d, want at least 2", f.MaxModelLen)
+	}
+	within("engine", f.Engine.Validate())
+	within("step", f.Step.Validate())
+	within("tokenizer", f.Tokenizer.Validate())
+	within("output", f.Output.validate())
+	for _, v := range []struct {
+		name string
+		v    float64
+	}{
+		{"front_end.service_ms", f.FrontEnd.ServiceMS}, {"front_end.service_token_ms", f.FrontEnd.ServiceTokenMS},
+		{"front_end.delay_ms", f.FrontEnd.DelayMS}, {"front_end.delay_token_ms", f.FrontEnd.DelayTokenMS},
+		{"front_end.egress_ms", f.FrontEnd.EgressMS}, {"router.overhead_ms", f.Router.OverheadMS},
+		{"router.tokenize_ms", f.Router.TokenizeMS}, {"router.tokenize_token_ms", f.Router.TokenizeTokenMS},
+		{"router.event_delay_ms", f.Router.EventDelayMS}, {"slo.ttft_ms", f.SLO.TTFTMS}, {"slo.itl_ms", f.SLO.ITLMS},
+	} {
+		if !(v.v >= 0) || v.v > 1e9 {
+			fault("%s: got %v, want zero or more", v.name, v.v)
+		}
+	}
+	if f.Health.Interval <= 0 || f.Health.Failures < 1 || f.Health.Passes < 1 || f.Health.StartUp < 0 {
+		fault("health: want a positive interval, at least 1 failure and 1 pass, and a start-up of zero or more")
+	}
+	if f.Router.ReportEvery < 0 || f.Router.ReportEvery > 0 && f.Router.ReportWindow < f.Router.ReportEvery {
+		fault("router.report_window: got %v, want at least report_every (%v)", f.Router.ReportWindow, f.Router.ReportEvery)
+	}
+	if f.Thermal != nil {
+		_, err := thermal.New(f.Thermal.Cards, f.Thermal.Coupling, f.Thermal.AmbientC)
+		within("thermal", err)
+	}
+	return errors.Join(faults...)
+}
+
+func (o Output) validate() error {
+	var faults []error
+	for i, s := range o.EarlyShares {
+		if !(s >= 0 && s <= 1) {
+			faults = append(faults, fmt.Errorf("early_shares[%d]: got %v, want 0 to 1", i, s))
+		}
+	}
+	if len(o.EarlyShares) > 0 && (len(o.EarlyTokens) == 0 || o.EarlyOf < 2) {
+		faults = append(faults, errors.New("early_tokens and early_of: missing, want the lengths that early answers have and of which max_tokens"))
+	}
+	for i, n := range o.EarlyTokens {
+		if n < 1 || n >= o.EarlyOf {
+			faults = append(faults, fmt.Errorf("early_tokens[%d]: got %d, want 1 to %d", i, n, o.EarlyOf-1))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Scale returns the fleet with n replicas like its own, which repeat in order. A
+// fleet larger than the file's is several chassis of it side by side, and its
+// replicas are renamed replica-0 to replica-(n-1). KV capacity scales; what the
+// file says of the router's belief bounds scales with it.
+func (f *Fleet) Scale(n int) *Fleet {
+	scaled := *f
+	scaled.Replicas = make([]Replica, n)
+	for i := range scaled.Replicas {
+		r := f.Replicas[i%len(f.Replicas)]
+		r.chassis = i / len(f.Replicas)
+		if n > len(f.Replicas) {
+			r.Name = fmt.Sprintf("replica-%d", i)
+		}
+		scaled.Replicas[i] = r
+	}
+	scaled.Router.BeliefBlocks = max(1, f.Router.BeliefBlocks*n/len(f.Replicas))
+	return &scaled
+}
+
+func millis(ms float64) time.Duration { return time.Duration(ms * float64(time.Millisecond)) }

@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"kvfleet/sim/thermal"
+)
+
+// heatEvery is how often clocks follow temperatures. The die's time constant is
+// seconds, the heat sink's minutes.
+const heatEvery = time.Second
+
+// A chassis is one host's cards at run time.
+type chassis struct {
+	c     *cluster
+	cards *thermal.Chassis
+	nodes []*node
+	gpus  []int
+	busy  []thermal.Activity
+}
+
+// warmUp builds the chassis and, if the fleet file says so, brings them to the
+// temperatures of a fleet that has been working.
+func (c *cluster) warmUp() error {
+	t := c.fleet.Thermal
+	if t == nil {
+		return nil
+	}
+	hosts := map[int]*chassis{}
+	for i, r := range c.fleet.Replicas {
+		h := hosts[r.chassis]
+		if h == nil {
+			cards, err := thermal.New(t.Cards, t.Coupling, t.AmbientC)
+			if err != nil {
+				return fmt.Errorf("sim: fleet %s: thermal: %w", c.fleet.Name, err)
+			}
+			h = &chassis{c: c, cards: cards, busy: make([]thermal.Activity, len(t.Cards))}
+			hosts[r.chassis] = h
+			c.heat = append(c.heat, h)
+		}
+		h.nodes = append(h.nodes, c.nodes[i])
+		h.gpus = append(h.gpus, r.GPU)
+	}
+	for _, h := range c.heat {
+		if t.Warm > 0 {
+			for _, g := range h.gpus {
+				h.busy[g] = thermal.Activity{Busy: 0.9, Prefill: 0.5}
+			}
+			h.cards.Preheat(t.Warm, h.busy)
+		}
+		h.apply()
+		c.loop.At(heatEvery, rankHeat, h, 0)
+	}
+	return nil
+}
+
+// Fire moves the chassis on by what its engines did since.
+func (h *chassis) Fire(at time.Duration, _ int64) {
+	clear(h.busy)
+	for i, n := range h.nodes {
+		busy, prefill := n.engine.Usage()
+		worked, prefilled := busy-n.busySeen, prefill-n.prefillSeen
+		n.busySeen, n.prefillSeen = busy, prefill
+		if worked <= 0 {
+			continue
+		}
+		// A long step is booked when it ends, so a second can hold more than a
+		// second of work.
+		h.busy[h.gpus[i]] = thermal.Activity{
+			Busy:    min(1, float64(worked)/float64(heatEvery)),
+			Prefill: min(1, float64(prefilled)/float64(worked)),
+		}
+	}
+	h.cards.Advance(at, h.busy)
+	h.apply()
+	if h.c.running() {
+		h.c.loop.At(at+heatEvery, rankHeat, h, 0)
+	}
+}
+
+func (h *chassis) apply() {
+	for i, n := range h.nodes {
+		n.engine.SetClock(h.cards.ComputeFactor(h.gpus[i]))
+	}
+}

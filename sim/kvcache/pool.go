@@ -1,0 +1,298 @@
+package kvcache
+
+import (
+	"fmt"
+	"time"
+)
+
+// anonymous marks the hash of a block filled by generated tokens. Nobody can
+// look such a block up (see design/workload.md: what the engine generated is
+// never resent), so it takes room and is evicted like any other but is not in
+// the table.
+const anonymous = uint64(1) << 63
+
+// A Pool is one replica's KV cache. It is not safe for concurrent use.
+type Pool struct {
+	hash  []uint64 // of each slot's content; 0 when not cached
+	ref   []int32
+	next  []int32 // free queue links; slot 0 is the queue's sentinel
+	prev  []int32
+	copy  []int32 // next slot with the same hash, or 0
+	freed []time.Duration
+	table *table
+
+	free    int
+	serial  uint64
+	log     *Log
+	evicted []time.Duration // idle ages of evicted cached blocks, if recorded
+	record  bool
+	ttl     time.Duration
+}
+
+// Options configures a pool.
+type Options struct {
+	// Blocks is the engine's num_gpu_blocks. One block is the engine's null
+	// block, so Blocks-1 are usable. Required, at least 2.
+	Blocks int
+	// TTL evicts a cached block that has been idle for this long, although there
+	// is room; 0 never does.
+	TTL time.Duration
+	// Log receives the pool's KV events; nil records none.
+	Log *Log
+	// RecordIdle keeps the idle age of every cached block at its eviction, for
+	// Idle.
+	RecordIdle bool
+}
+
+// New returns an empty pool.
+func New(o Options) *Pool {
+	n := o.Blocks
+	if n < 2 {
+		panic("kvcache: a pool needs at least 2 blocks, one of which is the null block")
+	}
+	p := &Pool{
+		hash: make([]uint64, n), ref: make([]int32, n),
+		next: make([]int32, n), prev: make([]int32, n), copy: make([]int32, n),
+		freed: make([]time.Duration, n),
+		table: newTable(n), log: o.Log, record: o.RecordIdle, ttl: o.TTL,
+	}
+	p.link()
+	return p
+}
+
+// link puts every usable slot in the free queue in slot order.
+func (p *Pool) link() {
+	n := int32(len(p.hash))
+	for i := range n {
+		p.next[i], p.prev[i] = (i+1)%n, (i+n-1)%n
+	}
+	p.free = int(n) - 1
+}
+
+// Blocks is the number of usable blocks.
+func (p *Pool) Blocks() int { return len(p.hash) - 1 }
+
+// Free is the number of blocks no request holds; most of them may be cached.
+func (p *Pool) Free() int { return p.free }
+
+// Reset drops everything, as a killed engine does, and reports it as cleared.
+func (p *Pool) Reset() {
+	clear(p.hash)
+	clear(p.ref)
+	clear(p.copy)
+	clear(p.freed)
+	p.table = newTable(len(p.hash))
+	p.link()
+	if p.log != nil {
+		p.log.clear()
+	}
+}
+
+// Match returns how many of the leading hashes are cached.
+func (p *Pool) Match(hashes []uint64) int {
+	for i := 0; i < len(hashes); {
+		h := hashes[i]
+		pg := p.table.find(h)
+		if pg == nil {
+			return i
+		}
+		// Stay on the page while the hashes stay on it.
+		key := h >> pageBits
+		for ; i < len(hashes) && hashes[i]>>pageBits == key; i++ {
+			if pg.slot[hashes[i]&pageMask] == 0 {
+				return i
+			}
+		}
+	}
+	return len(hashes)
+}
+
+// IdleMatched returns how many of the cached leading hashes are held by no
+// request: they count as free until they are touched.
+func (p *Pool) IdleMatched(hashes []uint64) int {
+	idle := 0
+	for _, h := range hashes {
+		if s := p.table.get(h); p.ref[s] == 0 {
+			idle++
+		}
+	}
+	return idle
+}
+
+// Touch takes a reference on every one of the cached hashes and appends their
+// slots to held.
+func (p *Pool) Touch(held []int32, hashes []uint64) []int32 {
+	for i := 0; i < len(hashes); {
+		pg := p.table.find(hashes[i])
+		key := hashes[i] >> pageBits
+		for ; i < len(hashes) && hashes[i]>>pageBits == key; i++ {
+			s := pg.slot[hashes[i]&pageMask] - 1
+			if p.ref[s] == 0 {
+				p.unlink(s)
+				p.free--
+			}
+			p.ref[s]++
+			held = append(held, s)
+		}
+	}
+	return held
+}
+
+// Allocate takes n blocks off the head of the free queue, evicting what they
+// had cached, and appends their slots to held. The caller has checked Free.
+func (p *Pool) Allocate(held []int32, n int, now time.Duration) []int32 {
+	if n > p.free {
+		panic("kvcache: allocating more blocks than are free")
+	}
+	for range n {
+		s := p.next[0]
+		p.unlink(s)
+		if p.hash[s] != 0 {
+			p.evict(s, now)
+		}
+		p.ref[s] = 1
+		held = append(held, s)
+	}
+	p.free -= n
+	return held
+}
+
+// Cache gives the slots their content's hashes, so that later prompts find
+// them: slots[i] holds hashes[i].
+func (p *Pool) Cache(slots []int32, hashes []uint64) {
+	for i, s := range slots {
+		h := hashes[i]
+		if p.hash[s] != 0 {
+			panic("kvcache: caching a slot that has content")
+		}
+		p.hash[s] = h
+		if first := p.table.get(h); first >= 0 {
+			// A second copy of the same content: the engine does not
+			// de-duplicate. The first copy goes on answering look-ups.
+			p.copy[s] = p.copy[first]
+			p.copy[first] = s
+		} else {
+			p.table.set(h, s)
+		}
+		if p.log != nil {
+			p.log.store(h)
+		}
+	}
+}
+
+// CacheGenerated marks a slot as filled by generated tokens.
+func (p *Pool) CacheGenerated(s int32) {
+	p.serial++
+	p.hash[s] = anonymous | p.serial
+	if p.log != nil {
+		p.log.store(p.hash[s])
+	}
+}
+
+// Release drops one reference on each slot, last first, so that the tail of a
+// chain is evicted before its root. Slots that hold nothing cached go to the
+// head of the queue, cached ones to its tail, as vLLM does since 0.24.
+func (p *Pool) Release(held []int32, now time.Duration) {
+	for i := len(held) - 1; i >= 0; i-- {
+		s := held[i]
+		if p.ref[s] <= 0 {
+			panic("kvcache: releasing a block nobody holds")
+		}
+		p.ref[s]--
+		if p.ref[s] > 0 {
+			continue
+		}
+		p.free++
+		p.freed[s] = now
+		if p.hash[s] == 0 {
+			p.insert(s, 0, p.next[0])
+		} else {
+			p.insert(s, p.prev[0], 0)
+		}
+	}
+}
+
+// Expire evicts cached blocks idle for longer than the pool's TTL. The free
+// queue is ordered by the time of release, so only expired ones are visited.
+func (p *Pool) Expire(now time.Duration) {
+	if p.ttl <= 0 {
+		return
+	}
+	for s := p.next[0]; s != 0; s = p.next[s] {
+		if p.hash[s] == 0 {
+			continue
+		}
+		if now-p.freed[s] <= p.ttl {
+			return
+		}
+		p.evict(s, now)
+	}
+}
+
+// Idle returns the idle ages of the cached blocks evicted since the last call,
+// in eviction order.
+func (p *Pool) Idle() []time.Duration {
+	ages := p.evicted
+	p.evicted = nil
+	return ages
+}
+
+func (p *Pool) evict(s int32, now time.Duration) {
+	h := p.hash[s]
+	p.hash[s] = 0
+	if p.record {
+		p.evicted = append(p.evicted, now-p.freed[s])
+	}
+	if p.log != nil {
+		p.log.remove(h)
+	}
+	if h&anonymous != 0 {
+		return
+	}
+	first := p.table.get(h)
+	if first == s {
+		if other := p.copy[s]; other != 0 {
+			p.table.set(h, other)
+		} else {
+			p.table.remove(h)
+		}
+	} else {
+		for p.copy[first] != s {
+			first = p.copy[first]
+		}
+		p.copy[first] = p.copy[s]
+	}
+	p.copy[s] = 0
+}
+
+func (p *Pool) unlink(s int32) {
+	n, v := p.next[s], p.prev[s]
+	p.next[v], p.prev[n] = n, v
+}
+
+func (p *Pool) insert(s, before, after int32) {
+	p.next[before], p.prev[s] = s, before
+	p.next[s], p.prev[after] = after, s
+}
+
+// Audit checks that free and referenced blocks add up to all of them and that
+// the free queue is what the counters say.
+func (p *Pool) Audit() error {
+	referenced := 0
+	for s := 1; s < len(p.ref); s++ {
+		if p.ref[s] > 0 {
+			referenced++
+		}
+	}
+	if p.free+referenced != p.Blocks() {
+		return fmt.Errorf("kvcache: %d blocks free and %d referenced, want %d together", p.free, referenced, p.Blocks())
+	}
+	queued := 0
+	for s := p.next[0]; s != 0 && queued <= p.free; s = p.next[s] {
+		queued++
+	}
+	if queued != p.free {
+		return fmt.Errorf("kvcache: %d blocks in the free queue, want %d", queued, p.free)
+	}
+	return nil
+}

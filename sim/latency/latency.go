@@ -1,0 +1,217 @@
+// Package latency says how long one engine step takes on one GPU.
+//
+// The model has the structure that 1,001 measured steps of an 8B AWQ model on
+// an RTX 3090 show (see the fleet files for the measurement): dense work in
+// tiles of rows, a floor for reading the weights, attention by query tile and
+// key, and decode-only batches that run as CUDA graphs padded to a captured
+// size. Times are in ticks of 1/1024 ns, so that the sum of a run of decode
+// steps, whose context grows by one token a request a step, is exact in closed
+// form.
+package latency
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Ticks is a time or duration in units of 1/1024 ns.
+type Ticks int64
+
+// TicksOf converts a duration.
+func TicksOf(d time.Duration) Ticks { return Ticks(d) << 10 }
+
+// Duration rounds down to nanoseconds.
+func (t Ticks) Duration() time.Duration { return time.Duration(t >> 10) }
+
+// FromMillis rounds a time in milliseconds to ticks.
+func FromMillis(ms float64) Ticks { return Ticks(math.Round(ms * 1e6 * 1024)) }
+
+// A Rung is one captured CUDA-graph batch size and the time, without attention
+// over the context, of a decode-only step padded to it.
+type Rung struct {
+	Batch int     `yaml:"batch"` // requests
+	MS    float64 `yaml:"ms"`
+}
+
+// Params are the constants of the step-time model. Times are milliseconds of
+// GPU-busy time at the reference clock.
+type Params struct {
+	// WeightsMS is the least a partial tile of dense work costs: reading the
+	// weights once.
+	WeightsMS float64 `yaml:"weights_ms"`
+	// DenseTokenMS is the dense work of one token in a full tile.
+	DenseTokenMS float64 `yaml:"dense_token_ms"`
+	// TileTokens is the rows of one dense tile and of one attention query tile.
+	TileTokens int `yaml:"tile_tokens"`
+	// PairMS is prefill attention per query-key pair, queries rounded up to
+	// whole tiles.
+	PairMS float64 `yaml:"pair_ms"`
+	// MixedDecodeMS and MixedContextMS are what a decoding request costs in a
+	// step that also prefills: a constant and a part per token of its context.
+	// There the single query still takes a whole query tile.
+	MixedDecodeMS  float64 `yaml:"mixed_decode_ms"`
+	MixedContextMS float64 `yaml:"mixed_context_ms"`
+	// SustainedShare is how much slower, as a share, work of SustainedMS and
+	// more runs than very short work, because the power limit pulls the clock
+	// down within a step. It grows linearly up to SustainedMS.
+	SustainedShare float64 `yaml:"sustained_share"`
+	SustainedMS    float64 `yaml:"sustained_ms"`
+	// EagerMS is the constant cost of a step that is not a CUDA graph.
+	EagerMS float64 `yaml:"eager_ms"`
+	// DecodeLadder is the captured batch sizes in rising order; larger batches
+	// extrapolate the last two rungs.
+	DecodeLadder []Rung `yaml:"decode_ladder"`
+	// DecodeContextMS is attention of a decode-only step per token of context.
+	DecodeContextMS float64 `yaml:"decode_context_ms"`
+	// HostMS and HostRequestMS are the host's share of every step: a constant
+	// and a part per request in the step.
+	HostMS        float64 `yaml:"host_ms"`
+	HostRequestMS float64 `yaml:"host_request_ms"`
+	// ColdStartMS is what the first step after an idle engine costs on top: the
+	// GPU waits for kernels to be launched.
+	ColdStartMS float64 `yaml:"cold_start_ms"`
+	// DecodeComputeShare is the share of a decode-only step that slows down with
+	// the core clock; the rest is memory traffic.
+	DecodeComputeShare float64 `yaml:"decode_compute_share"`
+	// NoiseShare is the standard deviation of the multiplicative noise of a
+	// step, as a share.
+	NoiseShare float64 `yaml:"noise_share"`
+}
+
+// Validate reports every fault at once.
+func (p Params) Validate() error {
+	var faults []error
+	positive := func(name string, v float64) {
+		if !(v > 0) || math.IsInf(v, 0) {
+			faults = append(faults, fmt.Errorf("%s: got %v, want a positive number", name, v))
+		}
+	}
+	atLeastZero := func(name string, v float64) {
+		if !(v >= 0) || math.IsInf(v, 0) {
+			faults = append(faults, fmt.Errorf("%s: got %v, want zero or more", name, v))
+		}
+	}
+	positive("weights_ms", p.WeightsMS)
+	positive("dense_token_ms", p.DenseTokenMS)
+	positive("pair_ms", p.PairMS)
+	positive("decode_context_ms", p.DecodeContextMS)
+	positive("sustained_ms", p.SustainedMS)
+	if p.TileTokens < 1 {
+		faults = append(faults, fmt.Errorf("tile_tokens: got %d, want at least 1", p.TileTokens))
+	}
+	atLeastZero("mixed_decode_ms", p.MixedDecodeMS)
+	atLeastZero("mixed_context_ms", p.MixedContextMS)
+	atLeastZero("sustained_share", p.SustainedShare)
+	atLeastZero("eager_ms", p.EagerMS)
+	atLeastZero("host_ms", p.HostMS)
+	atLeastZero("host_request_ms", p.HostRequestMS)
+	atLeastZero("cold_start_ms", p.ColdStartMS)
+	if !(p.DecodeComputeShare >= 0 && p.DecodeComputeShare <= 1) {
+		faults = append(faults, fmt.Errorf("decode_compute_share: got %v, want 0 to 1", p.DecodeComputeShare))
+	}
+	if !(p.NoiseShare >= 0 && p.NoiseShare < 0.5) {
+		faults = append(faults, fmt.Errorf("noise_share: got %v, want 0 to 0.5", p.NoiseShare))
+	}
+	if len(p.DecodeLadder) == 0 {
+		faults = append(faults, errors.New("decode_ladder: empty, want at least one rung"))
+	}
+	for i, r := range p.DecodeLadder {
+		if r.Batch < 1 || i > 0 && r.Batch <= p.DecodeLadder[i-1].Batch {
+			faults = append(faults, fmt.Errorf("decode_ladder[%d].batch: got %d, want rising sizes from 1", i, r.Batch))
+		}
+		positive(fmt.Sprintf("decode_ladder[%d].ms", i), r.MS)
+	}
+	return errors.Join(faults...)
+}
+
+// A Chunk is what one prefilling request computes in a step.
+type Chunk struct {
+	Tokens  int // new tokens computed
+	Context int // sequence length after the step, tokens
+}
+
+// A Model answers for one GPU. It is immutable.
+type Model struct {
+	p       Params
+	ladder  []Ticks // by batch size, up to the last rung
+	context Ticks   // per token
+	last    Ticks   // slope per request beyond the last rung
+	host    Ticks
+	hostReq Ticks
+	cold    Ticks
+}
+
+// New builds a model from valid parameters.
+func New(p Params) (*Model, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	m := &Model{
+		p:       p,
+		context: FromMillis(p.DecodeContextMS),
+		host:    FromMillis(p.HostMS),
+		hostReq: FromMillis(p.HostRequestMS),
+		cold:    FromMillis(p.ColdStartMS),
+	}
+	for _, r := range p.DecodeLadder {
+		for len(m.ladder) <= r.Batch {
+			m.ladder = append(m.ladder, FromMillis(r.MS))
+		}
+	}
+	if n := len(p.DecodeLadder); n > 1 {
+		a, b := p.DecodeLadder[n-2], p.DecodeLadder[n-1]
+		m.last = FromMillis(max(0, (b.MS-a.MS)/float64(b.Batch-a.Batch)))
+	}
+	return m, nil
+}
+
+// NoiseShare is the standard deviation of a step's multiplicative noise.
+func (m *Model) NoiseShare() float64 { return m.p.NoiseShare }
+
+// Host is the host's share of a step over n requests.
+func (m *Model) Host(n int) Ticks { return m.host + Ticks(n)*m.hostReq }
+
+// ColdStart is the extra cost of the first step after an idle engine.
+func (m *Model) ColdStart() Ticks { return m.cold }
+
+// Decode returns the GPU time of a decode-only step of n requests as a base and
+// a part per token of summed context, both scaled by the clock factor: a step
+// over ctx tokens takes base + ctx*perToken.
+func (m *Model) Decode(n int, clock float64) (base, perToken Ticks) {
+	if n < len(m.ladder) {
+		base = m.ladder[n]
+	} else {
+		base = m.ladder[len(m.ladder)-1] + Ticks(n-len(m.ladder)+1)*m.last
+	}
+	f := 1 + m.p.DecodeComputeShare*(clock-1)
+	return scale(base, f), scale(m.context, f)
+}
+
+// Mixed returns the GPU time of a step that prefills the chunks and decodes for
+// n requests whose contexts sum to ctx tokens, at the given clock factor.
+func (m *Model) Mixed(chunks []Chunk, n int, ctx int64, clock float64) Ticks {
+	p := &m.p
+	tokens, attention := n, float64(n)*p.MixedDecodeMS+float64(ctx)*p.MixedContextMS
+	for _, c := range chunks {
+		tokens += c.Tokens
+		rows := (c.Tokens + p.TileTokens - 1) / p.TileTokens * p.TileTokens
+		attention += float64(rows) * (float64(c.Context) - float64(c.Tokens-1)/2) * p.PairMS
+	}
+	full := tokens / p.TileTokens * p.TileTokens
+	dense := float64(full) * p.DenseTokenMS
+	if rest := tokens - full; rest > 0 {
+		dense += max(p.WeightsMS, float64(rest)*p.DenseTokenMS)
+	}
+	ms := dense + attention
+	ms *= 1 + p.SustainedShare*min(1, ms/p.SustainedMS)
+	return FromMillis(ms*clock + p.EagerMS)
+}
+
+func scale(t Ticks, f float64) Ticks {
+	if f == 1 {
+		return t
+	}
+	return Ticks(math.Round(float64(t) * f))
+}

@@ -1,0 +1,147 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MapOptions says what WriteMaps draws.
+type MapOptions struct {
+	// Policy and Baseline are the pair of the pressure map, each a name or
+	// name:k=v,…. Both empty means DefaultPair; one alone is an error.
+	Policy, Baseline string
+	// Fleet is named under the titles; empty leaves it out.
+	Fleet string
+	// Defaults tells what the plain name of a policy with several variants
+	// means; nil means that each variant is labelled with what sets it apart.
+	Defaults Defaults
+}
+
+// WriteMaps writes the pressure map, the regime map and goodput against working
+// set of the cells into dir, which it makes if need be: an SVG and the JSON it
+// is drawn from for each, one set for every driver and load. File names carry
+// driver and load only if there are several. It returns the paths written and
+// the same results as text. A file appears whole or not at all.
+func WriteMaps(dir string, cells []Cell, opts MapOptions) (paths []string, text string, err error) {
+	if (opts.Policy == "") != (opts.Baseline == "") {
+		return nil, "", errors.New("a pressure map needs both a policy and a baseline, or neither to choose them")
+	}
+	groups := ByLoad(cells)
+	if len(groups) == 0 {
+		return nil, "", errors.New("no cells to draw")
+	}
+	type file struct {
+		name string
+		data []byte
+	}
+	var files []file
+	var tables []string
+	for _, group := range groups {
+		m, err := newMaps(group, opts)
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", LoadName(group[0].Driver, group[0].Load), err)
+		}
+		suffix := ""
+		if len(groups) > 1 {
+			suffix = "-" + group[0].Driver + "-" + exact(group[0].Load)
+		}
+		for _, f := range m.figures() {
+			data, err := json.MarshalIndent(f, "", "  ")
+			if err != nil {
+				return nil, "", err
+			}
+			name := f.name() + suffix
+			files = append(files, file{name + ".svg", f.SVG()}, file{name + ".json", append(data, '\n')})
+		}
+		tables = append(tables, m.table())
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, "", err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.name)
+		if err := writeWhole(path, f.data); err != nil {
+			return paths, "", err
+		}
+		paths = append(paths, path)
+	}
+	return paths, strings.Join(tables, "\n"), nil
+}
+
+// A figure is one picture and, as JSON, what it is drawn from.
+type figure interface {
+	name() string
+	SVG() []byte
+}
+
+func (f Frame) name() string { return f.Figure }
+
+type maps struct {
+	grid     Grid
+	pressure PressureMap
+	regime   RegimeMap
+	curves   GoodputCurves
+}
+
+func newMaps(cells []Cell, opts MapOptions) (maps, error) {
+	g, err := NewGrid(cells, opts.Defaults)
+	if err != nil {
+		return maps{}, err
+	}
+	policy, baseline, err := pair(g, cells, opts)
+	if err != nil {
+		return maps{}, err
+	}
+	m := maps{g, NewPressureMap(g, policy, baseline), NewRegimeMap(g), NewGoodputCurves(g)}
+	m.pressure.Fleet, m.regime.Fleet, m.curves.Fleet = opts.Fleet, opts.Fleet, opts.Fleet
+	return m, nil
+}
+
+func (m maps) figures() []figure { return []figure{m.pressure, m.regime, m.curves} }
+
+// pair is the labels of the pressure map's two policies.
+func pair(g Grid, cells []Cell, opts MapOptions) (policy, baseline string, err error) {
+	if opts.Policy == "" {
+		return DefaultPair(g)
+	}
+	all := variants(cells, opts.Defaults)
+	a, errA := find(all, opts.Policy, opts.Defaults)
+	b, errB := find(all, opts.Baseline, opts.Defaults)
+	if err := errors.Join(errA, errB); err != nil {
+		return "", "", err
+	}
+	if a == b {
+		return "", "", fmt.Errorf("a pressure map compares two policies, both are %s", a.label)
+	}
+	return a.label, b.label, nil
+}
+
+// writeWhole puts data beside path first, so that a full disk leaves the old
+// file as it was.
+func writeWhole(path string, data []byte) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // the first error is the one to tell
+		}
+	}()
+	if _, err := f.Write(data); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := f.Chmod(0o644); err != nil {
+		_ = f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
+}

@@ -1,0 +1,161 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A tile is what a point of a map shows. An empty headline is a hole.
+type tile struct {
+	ground   colour
+	bar      *colour // a stripe at the left
+	name     string  // above the headline
+	variant  string  // under the name, small
+	headline string
+	details  []string // below it
+	hatched  bool
+	doubt    bool
+}
+
+// A tileGrid draws tiles over working set (to the right) and skew (upwards).
+type tileGrid struct {
+	workingSets, skews []Number
+	tileW, tileH       float64
+	left, top          float64
+}
+
+const (
+	tileGap    = 4
+	gridLeft   = 84
+	gridRight  = 28
+	axisHeight = 58 // tick labels and title under the grid
+)
+
+// newTileGrid makes all tiles as high as the fullest needs.
+func newTileGrid(workingSets, skews []Number, minWidth float64, tiles []tile) tileGrid {
+	g := tileGrid{workingSets: workingSets, skews: skews, left: gridLeft, top: 80}
+	for _, t := range tiles {
+		g.tileH = math.Max(g.tileH, t.words()+40)
+	}
+	g.tileW = math.Max(164, (minWidth-gridLeft-gridRight)/float64(len(workingSets)))
+	return g
+}
+
+func (g tileGrid) width() float64  { return g.left + g.tileW*float64(len(g.workingSets)) + gridRight }
+func (g tileGrid) height() float64 { return g.tileH * float64(len(g.skews)) }
+func (g tileGrid) bottom() float64 { return g.top + g.height() + axisHeight }
+
+// draw puts the axes and one tile per (working set, skew), given in that order.
+func (g tileGrid) draw(c *canvas, tiles []tile) {
+	faint := faintInk()
+	for i, ws := range g.workingSets {
+		x := g.left + (float64(i)+0.5)*g.tileW
+		c.text(x, g.top+g.height()+20, exact(float64(ws)), style{size: 14, anchor: "middle"})
+		for j := range g.skews {
+			y := g.top + float64(len(g.skews)-1-j)*g.tileH
+			g.drawTile(c, x-g.tileW/2+tileGap/2, y+tileGap/2, tiles[i*len(g.skews)+j])
+		}
+	}
+	for j, skew := range g.skews {
+		y := g.top + (float64(len(g.skews)-1-j)+0.5)*g.tileH
+		c.text(g.left-12, y+5, exact(float64(skew)), style{size: 14, anchor: "end"})
+	}
+	c.text(g.left+g.tileW*float64(len(g.workingSets))/2, g.top+g.height()+43,
+		workingSetTitle, style{size: 13, anchor: "middle", ink: &faint})
+	c.text(30, g.top+g.height()/2, "skew (Zipf exponent over sessions)",
+		style{size: 13, anchor: "middle", ink: &faint, rotate: -90, fit: g.height()})
+}
+
+const workingSetTitle = "working set (session-pool tokens / fleet KV tokens)"
+
+func (g tileGrid) drawTile(c *canvas, x, y float64, t tile) {
+	w, h := g.tileW-tileGap, g.tileH-tileGap
+	if t.headline == "" {
+		faint := faintInk()
+		c.Roundrect(x+0.5, y+0.5, w-1, h-1, 6, 6, `fill="#fafafa"`, `stroke="#c4cad1"`, `stroke-dasharray="4 4"`)
+		for i, line := range append([]string{"no cell"}, t.details...) {
+			c.text(x+w/2, y+h/2+float64(i)*15, line, style{size: 11.5, anchor: "middle", ink: &faint, fit: w - 16})
+		}
+		return
+	}
+	c.Roundrect(x, y, w, h, 6, 6, fill(t.ground))
+	if t.hatched {
+		c.Roundrect(x, y, w, h, 6, 6, `fill="url(#hatch)"`)
+		c.Roundrect(x+1, y+1, w-2, h-2, 5, 5, `fill="none"`, stroke(faintInk()), `stroke-dasharray="5 4"`)
+	}
+	if t.bar != nil {
+		c.Path(fmt.Sprintf("M%.1f %.1fh-1a6 6 0 0 0-6 6v%.1fa6 6 0 0 0 6 6h1z", x+7, y, h-12), fill(*t.bar))
+	}
+	g.drawWords(c, x, y, w, h, t)
+}
+
+// words is how high a tile's lines stand.
+func (t tile) words() float64 {
+	h := 28 + 17*float64(len(t.details))
+	if t.name != "" {
+		h += 21
+	}
+	if t.variant != "" {
+		h += 15
+	}
+	return h
+}
+
+// drawWords stacks the lines of a tile around its middle.
+func (g tileGrid) drawWords(c *canvas, x, y, w, h float64, t tile) {
+	ground := t.ground
+	ink := ground.ink()
+	var halo *colour
+	if t.hatched {
+		halo = &ground
+	}
+	at := y + (h-t.words())/2
+	if t.name != "" {
+		c.text(x+w/2, at+13, t.name, style{size: 14.5, weight: "700", anchor: "middle", ink: &ink, halo: halo, fit: w - 20})
+		at += 21
+	}
+	if t.variant != "" {
+		c.text(x+w/2, at+9, t.variant, style{size: 11.5, anchor: "middle", ink: &ink, halo: halo, fit: w - 16})
+		at += 15
+	}
+	headline := typeset(t.headline)
+	if t.doubt {
+		headline += " †"
+	}
+	c.text(x+w/2, at+22, headline, style{size: 27, weight: "700", anchor: "middle", ink: &ink, halo: halo, fit: w - 20})
+	at += 28
+	for i, line := range t.details {
+		c.text(x+w/2, at+17*float64(i+1)-2, line, style{size: 12.5, anchor: "middle", ink: &ink, halo: halo, fit: w - 16})
+	}
+}
+
+// spreadKey explains hatching at (x, y).
+func (c *canvas) spreadKey(x, y float64) {
+	faint := faintInk()
+	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="#ffffff"`)
+	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="url(#hatch)"`, stroke(faintInk()), `stroke-dasharray="4 3"`)
+	c.text(x+30, y, "within spread: the repetition ranges overlap, not a result", style{ink: &faint})
+}
+
+// footnotes puts doubts under a figure, at most four lines of them.
+func (c *canvas) footnotes(x, y, width float64, notes []string) {
+	faint := faintInk()
+	for i, n := range notes {
+		c.text(x, y+16*float64(i), n, style{size: 11.5, ink: &faint, fit: width})
+	}
+}
+
+func notesOf(points []Difference) []string {
+	var notes []string
+	for _, p := range points {
+		if p.Doubts != nil {
+			notes = append(notes, fmt.Sprintf("† working set %s, skew %s: %s",
+				exact(float64(p.WorkingSet)), exact(float64(p.Skew)), strings.Join(p.Doubts, "; ")))
+		}
+	}
+	if len(notes) > 4 {
+		notes = append(notes[:3], fmt.Sprintf("† and %d more points", len(notes)-3))
+	}
+	return notes
+}
