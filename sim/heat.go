@@ -45,7 +45,7 @@ func (c *cluster) warmUp() error {
 	for _, h := range c.heat {
 		if t.Warm > 0 {
 			for _, g := range h.gpus {
-				h.busy[g] = thermal.Activity{Busy: 0.9, Prefill: 0.5}
+				h.busy[g] = thermal.Activity{Busy: 1, Prefill: 0.5}
 			}
 			h.cards.Preheat(t.Warm, h.busy)
 		}

@@ -27,22 +27,12 @@ type Hasher struct {
 
 // Append takes the next piece of the prompt and appends to dst the hashes of the
 // blocks it completes.
-func (h *Hasher) Append(dst []uint64, piece []byte) []uint64 {
-	for len(piece) > 0 {
-		n := copy(h.buf[8+h.fill:], piece)
-		piece = piece[n:]
-		if h.fill += n; h.fill == Size {
-			sum := xxhash.Sum64(h.buf[:])
-			binary.LittleEndian.PutUint64(h.buf[:8], sum)
-			h.fill = 0
-			dst = append(dst, sum)
-		}
-	}
-	return dst
-}
+func (h *Hasher) Append(dst []uint64, piece []byte) []uint64 { return take(h, dst, piece) }
 
 // AppendString is Append of a string's bytes.
-func (h *Hasher) AppendString(dst []uint64, piece string) []uint64 {
+func (h *Hasher) AppendString(dst []uint64, piece string) []uint64 { return take(h, dst, piece) }
+
+func take[T string | []byte](h *Hasher, dst []uint64, piece T) []uint64 {
 	for len(piece) > 0 {
 		n := copy(h.buf[8+h.fill:], piece)
 		piece = piece[n:]

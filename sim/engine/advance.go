@@ -185,15 +185,14 @@ func (e *Engine) catchUp(q int, end latency.Ticks) {
 	e.nxt.busy = e.nxt.base + latency.Ticks(e.nxt.context)*e.nxt.per
 }
 
+// account books the steps' time, the host's share included: a card draws power
+// over a step's whole span.
 func (e *Engine) account(c *step, q int, end latency.Ticks) {
-	busy := c.busy
-	if q > 1 {
-		busy = end - c.start - latency.Ticks(q-1)*c.host
-	}
-	e.busy += busy
+	span := end - c.start + c.host
+	e.busy += span
 	e.stepsRun += int64(q)
 	if len(c.chunks) > 0 {
-		e.prefill += busy
+		e.prefill += span
 	}
 	if e.opts.Steps != nil {
 		e.opts.Steps(c.record())

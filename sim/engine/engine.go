@@ -98,7 +98,7 @@ type Engine struct {
 	clock    float64 // multiplies compute-bound time
 	slow     float64 // fault: multiplies everything
 
-	busy        latency.Ticks // total GPU time
+	busy        latency.Ticks // time in steps, the host's share included
 	prefill     latency.Ticks // of it, in steps that prefill
 	preemptions int
 	displaced   int // preempted requests that wait
@@ -137,8 +137,8 @@ func (e *Engine) Running() int { return len(e.running) }
 // Waiting counts requests in the engine that have not been scheduled.
 func (e *Engine) Waiting() int { return len(e.waiting) - e.head }
 
-// Usage is total GPU time since the start, and the part of it in steps that
-// prefilled.
+// Usage is the time spent in steps that have ended, the host's share included,
+// and the part of it in steps that prefilled.
 func (e *Engine) Usage() (busy, prefill time.Duration) {
 	return e.busy.Duration(), e.prefill.Duration()
 }

@@ -31,8 +31,9 @@ func FromMillis(ms float64) Ticks { return Ticks(math.Round(ms * 1e6 * 1024)) }
 // A Rung is one captured CUDA-graph batch size and the time, without attention
 // over the context, of a decode-only step padded to it.
 type Rung struct {
-	Batch int     `yaml:"batch"` // requests
-	MS    float64 `yaml:"ms"`
+	Batch     int     `yaml:"batch"`      // requests
+	MS        float64 `yaml:"ms"`         // without context
+	ContextMS float64 `yaml:"context_ms"` // per token of summed context
 }
 
 // Params are the constants of the step-time model. Times are milliseconds of
@@ -60,11 +61,12 @@ type Params struct {
 	SustainedMS    float64 `yaml:"sustained_ms"`
 	// EagerMS is the constant cost of a step that is not a CUDA graph.
 	EagerMS float64 `yaml:"eager_ms"`
+	// PrefillMixedMS is what a step that prefills more than a tile while others
+	// decode costs on top.
+	PrefillMixedMS float64 `yaml:"prefill_mixed_ms"`
 	// DecodeLadder is the captured batch sizes in rising order; larger batches
 	// extrapolate the last two rungs.
 	DecodeLadder []Rung `yaml:"decode_ladder"`
-	// DecodeContextMS is attention of a decode-only step per token of context.
-	DecodeContextMS float64 `yaml:"decode_context_ms"`
 	// HostMS and HostRequestMS are the host's share of every step: a constant
 	// and a part per request in the step.
 	HostMS        float64 `yaml:"host_ms"`
@@ -96,7 +98,6 @@ func (p Params) Validate() error {
 	positive("weights_ms", p.WeightsMS)
 	positive("dense_token_ms", p.DenseTokenMS)
 	positive("pair_ms", p.PairMS)
-	positive("decode_context_ms", p.DecodeContextMS)
 	positive("sustained_ms", p.SustainedMS)
 	if p.TileTokens < 1 {
 		faults = append(faults, fmt.Errorf("tile_tokens: got %d, want at least 1", p.TileTokens))
@@ -105,6 +106,7 @@ func (p Params) Validate() error {
 	atLeastZero("mixed_context_ms", p.MixedContextMS)
 	atLeastZero("sustained_share", p.SustainedShare)
 	atLeastZero("eager_ms", p.EagerMS)
+	atLeastZero("prefill_mixed_ms", p.PrefillMixedMS)
 	atLeastZero("host_ms", p.HostMS)
 	atLeastZero("host_request_ms", p.HostRequestMS)
 	atLeastZero("cold_start_ms", p.ColdStartMS)
@@ -122,6 +124,7 @@ func (p Params) Validate() error {
 			faults = append(faults, fmt.Errorf("decode_ladder[%d].batch: got %d, want rising sizes from 1", i, r.Batch))
 		}
 		positive(fmt.Sprintf("decode_ladder[%d].ms", i), r.MS)
+		positive(fmt.Sprintf("decode_ladder[%d].context_ms", i), r.ContextMS)
 	}
 	return errors.Join(faults...)
 }
@@ -136,7 +139,7 @@ type Chunk struct {
 type Model struct {
 	p       Params
 	ladder  []Ticks // by batch size, up to the last rung
-	context Ticks   // per token
+	context []Ticks // likewise, per token of context
 	last    Ticks   // slope per request beyond the last rung
 	host    Ticks
 	hostReq Ticks
@@ -150,7 +153,6 @@ func New(p Params) (*Model, error) {
 	}
 	m := &Model{
 		p:       p,
-		context: FromMillis(p.DecodeContextMS),
 		host:    FromMillis(p.HostMS),
 		hostReq: FromMillis(p.HostRequestMS),
 		cold:    FromMillis(p.ColdStartMS),
@@ -158,6 +160,7 @@ func New(p Params) (*Model, error) {
 	for _, r := range p.DecodeLadder {
 		for len(m.ladder) <= r.Batch {
 			m.ladder = append(m.ladder, FromMillis(r.MS))
+			m.context = append(m.context, FromMillis(r.ContextMS))
 		}
 	}
 	if n := len(p.DecodeLadder); n > 1 {
@@ -180,13 +183,11 @@ func (m *Model) ColdStart() Ticks { return m.cold }
 // a part per token of summed context, both scaled by the clock factor: a step
 // over ctx tokens takes base + ctx*perToken.
 func (m *Model) Decode(n int, clock float64) (base, perToken Ticks) {
-	if n < len(m.ladder) {
-		base = m.ladder[n]
-	} else {
-		base = m.ladder[len(m.ladder)-1] + Ticks(n-len(m.ladder)+1)*m.last
-	}
+	top := len(m.ladder) - 1
+	rung := min(n, top)
+	base = m.ladder[rung] + Ticks(n-rung)*m.last
 	f := 1 + m.p.DecodeComputeShare*(clock-1)
-	return scale(base, f), scale(m.context, f)
+	return scale(base, f), scale(m.context[rung], f)
 }
 
 // Mixed returns the GPU time of a step that prefills the chunks and decodes for
@@ -206,7 +207,11 @@ func (m *Model) Mixed(chunks []Chunk, n int, ctx int64, clock float64) Ticks {
 	}
 	ms := dense + attention
 	ms *= 1 + p.SustainedShare*min(1, ms/p.SustainedMS)
-	return FromMillis(ms*clock + p.EagerMS)
+	ms = ms*clock + p.EagerMS
+	if n > 0 && tokens-n > p.TileTokens {
+		ms += p.PrefillMixedMS
+	}
+	return FromMillis(ms)
 }
 
 func scale(t Ticks, f float64) Ticks {
