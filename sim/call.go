@@ -10,16 +10,22 @@ import (
 
 // A Prompt is what a driver sends: what the router and the engine need of it.
 type Prompt struct {
-	Session      string
-	Source       traces.SessionSource
-	Turn         int
-	User         int
-	Bytes        int
-	Tokens       int
-	Prefix       []uint64 // 64-byte prefix block hashes
-	Blocks       []uint64 // engine block ids
-	Max          int      // max_tokens
-	Stop         int      // tokens the answer will have
+	Session string
+	Source  traces.SessionSource
+	Turn    int
+	User    int
+	Bytes   int
+	Tokens  int
+	Prefix  []uint64 // 64-byte prefix block hashes
+	Blocks  []uint64 // engine block ids
+	// Trace, if not nil or TraceBlock is not 0, stands for Prefix and Blocks: ids
+	// of the prompt's leading blocks of TraceBlock tokens, each for everything up
+	// to its end. They are expanded when the prompt is sent.
+	Trace        []uint64
+	TraceBlock   int
+	Distinct     bool // a trace's prompt that shares nothing with any other
+	Max          int  // max_tokens
+	Stop         int  // tokens the answer will have
 	System       bool
 	Branch       bool
 	ScheduledAt  int64 // ns, traces.None in a closed loop
@@ -47,6 +53,8 @@ type call struct {
 	reroutes   int32
 	from       policies.ReplicaID // rerouted from
 	exclude    []policies.ReplicaID
+	blocks     []uint64 // buffers of expanded prompts
+	prefix     []uint64
 }
 
 // place takes a free call.
@@ -65,10 +73,20 @@ func (c *cluster) send(p Prompt) {
 	now := c.loop.Now()
 	i := c.place()
 	k := &c.calls[i]
-	req, exclude := k.req, k.exclude[:0]
+	req := k.req
 	req.Reset()
 	c.serial++
-	*k = call{open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1, from: policies.NoReplica, node: policies.NoReplica, exclude: exclude}
+	*k = call{
+		open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1,
+		from: policies.NoReplica, node: policies.NoReplica,
+		exclude: k.exclude[:0], blocks: k.blocks[:0], prefix: k.prefix[:0],
+	}
+	if p.TraceBlock > 0 || p.Distinct {
+		k.blocks = c.ids.blocks(k.blocks, &p)
+		k.prefix = c.ids.prefix(k.prefix, &p)
+		k.prompt.Blocks, k.prompt.Prefix = k.blocks, k.prefix
+		p.Blocks = k.blocks
+	}
 	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max = int64(i), p.Blocks, p.Tokens, p.Stop, p.Max
 	c.openCalls++
 	if c.needsTokens {

@@ -49,6 +49,7 @@ type cluster struct {
 	batches     []*batch // on their way to the router, by number
 	freeBatches []int64
 	heat        []*chassis
+	ids         *identities // of a trace's prompts
 	faulty      bool
 }
 

@@ -2,7 +2,10 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	"kvfleet/traces/seed"
 )
 
 // replay sends a trace's prompts when they are due.
@@ -14,9 +17,10 @@ type replay struct {
 }
 
 func (d *replay) start(c *cluster) error {
-	for i, p := range d.prompts {
-		if p.ScheduledAt < 0 || i > 0 && p.ScheduledAt < d.prompts[i-1].ScheduledAt {
-			return fmt.Errorf("sim: trace row %d: due at %v, want times from 0 on in rising order", i+1, time.Duration(p.ScheduledAt))
+	for i := range d.prompts {
+		at := d.prompts[i].ScheduledAt
+		if at < 0 || i > 0 && at < d.prompts[i-1].ScheduledAt {
+			return fmt.Errorf("sim: trace row %d: due at %v, want times from 0 on in rising order", i+1, time.Duration(at))
 		}
 	}
 	d.due()
@@ -29,18 +33,110 @@ func (d *replay) due() {
 	}
 }
 
-// Fire sends every prompt due at this instant; those no replica could ever hold
-// are named instead.
-func (d *replay) Fire(at time.Duration, _ int64) {
+// Fire sends the next prompt; one that no replica could ever hold is named
+// instead.
+func (d *replay) Fire(time.Duration, int64) {
 	p := d.prompts[d.k]
 	d.k++
 	d.due()
 	f := d.c.fleet
-	if most := min(f.MaxModelLen, f.Engine.Tokens()); p.Tokens+p.Max > most {
-		d.rejected = append(d.rejected, Rejection{p.RequestID, fmt.Sprintf("prompt of %d tokens and %d of answer, fleet %s takes %d", p.Tokens, p.Max, f.Name, most)})
-		return
+	switch most := f.Engine.Tokens(); {
+	case p.Tokens+p.Max > f.MaxModelLen:
+		d.reject(&p, fmt.Sprintf("%d tokens of prompt and %d of answer, the model's context is %d", p.Tokens, p.Max, f.MaxModelLen))
+	case p.Tokens+p.Max > most:
+		d.reject(&p, fmt.Sprintf("%d tokens of prompt and %d of answer, a replica's KV cache holds %d", p.Tokens, p.Max, most))
+	default:
+		d.c.send(p)
 	}
-	d.c.send(p)
+}
+
+func (d *replay) reject(p *Prompt, reason string) {
+	name := p.RequestID
+	if name == "" {
+		name = fmt.Sprintf("row %d", d.k)
+	}
+	d.rejected = append(d.rejected, Rejection{name, reason})
 }
 
 func (d *replay) ended(int64, time.Duration) {}
+
+// identities turns a trace's block ids into what router and engine see: 64-byte
+// prefix blocks and engine blocks that are equal exactly as far as the trace
+// says the prompts are, to the trace's block.
+type identities struct {
+	engineBlock int     // tokens
+	bytes       float64 // per token
+	first       map[uint64]uint64
+	next        uint64
+	serial      uint64
+}
+
+func newIdentities(f *Fleet) *identities {
+	return &identities{engineBlock: f.Engine.BlockSize, bytes: f.Router.BytesPerToken, first: map[uint64]uint64{}, next: 1}
+}
+
+// blocks appends the numbers of the prompt's whole engine blocks. A trace block
+// owns as many consecutive numbers as engine blocks end in it; what lies beyond
+// the trace's blocks is the prompt's own.
+func (s *identities) blocks(dst []uint64, p *Prompt) []uint64 {
+	whole := p.Tokens / s.engineBlock
+	dst = slices.Grow(dst, whole)
+	if n := len(p.Trace); n > 0 {
+		per := (p.TraceBlock + s.engineBlock - 1) / s.engineBlock
+		known := min(whole, n*p.TraceBlock/s.engineBlock)
+		for i := 0; len(dst) < known; i++ {
+			base, ok := s.first[p.Trace[i]]
+			if !ok {
+				base = s.next
+				s.first[p.Trace[i]] = base
+				s.next += uint64(per)
+			}
+			// Engine blocks that end inside trace block i.
+			end := min(known, (i+1)*p.TraceBlock/s.engineBlock)
+			for j := uint64(0); len(dst) < end; j++ {
+				dst = append(dst, base+j)
+			}
+		}
+	}
+	for len(dst) < whole {
+		dst = append(dst, s.next)
+		s.next++
+	}
+	return dst
+}
+
+// prefix appends hashes for the prompt's whole 64-byte blocks, at the fleet's
+// bytes per token.
+func (s *identities) prefix(dst []uint64, p *Prompt) []uint64 {
+	s.serial++
+	bytes := int(float64(p.Tokens) * s.bytes)
+	if p.Bytes > 0 {
+		bytes = p.Bytes
+	}
+	dst = slices.Grow(dst, bytes/64)
+	perToken := float64(bytes) / float64(max(1, p.Tokens))
+	own := seed.Mix(0x6b76, s.serial)
+	known := int(float64(len(p.Trace)*p.TraceBlock) * perToken) // bytes the trace speaks of
+	i, end := 0, 0
+	if len(p.Trace) > 0 {
+		end = int(float64(p.TraceBlock) * perToken)
+	}
+	for at := 64; at <= bytes; at += 64 {
+		if at > known {
+			dst = append(dst, mix(own, uint64(at)))
+			continue
+		}
+		for at > end {
+			i++
+			end = int(float64((i+1)*p.TraceBlock) * perToken)
+		}
+		dst = append(dst, mix(p.Trace[i], uint64(at)))
+	}
+	return dst
+}
+
+func mix(a, b uint64) uint64 {
+	h := (a ^ b*0x9e3779b97f4a7c15) * 0xff51afd7ed558ccd
+	h = (h ^ h>>32) * 0xc4ceb9fe1a85ec53
+	return h ^ h>>29
+}

@@ -149,6 +149,7 @@ func (c *cluster) setDriver() error {
 	cfg := c.cfg
 	if cfg.Trace != nil {
 		c.driver = &replay{c: c, prompts: cfg.Trace}
+		c.ids = newIdentities(cfg.Fleet)
 		return nil
 	}
 	most := cfg.Workload.MaxPromptBytes()

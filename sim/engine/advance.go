@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"kvfleet/sim/latency"
@@ -10,44 +12,107 @@ import (
 // same requests before one of them is about to stop.
 func (e *Engine) plan() {
 	e.steps, e.due = 1, e.cur.end
-	// Requests may wait: the last composed step did not admit them, and nothing
-	// frees a block or a place before the stretch ends.
-	if e.opts.Stepwise || len(e.cur.chunks) > 0 {
+	if e.opts.Stepwise || !e.steady() {
 		return
 	}
-	if e.cfg.Async && e.cur.version != e.nxt.version {
+	q := e.stretch()
+	if q < 2 {
 		return
 	}
-	q := int(^uint(0) >> 1)
+	e.run(q)
+	if expiry, ok := e.pool.NextExpiry(); ok {
+		e.run(e.stepAt(expiry))
+	}
+}
+
+// run lets the next Fire end q steps.
+func (e *Engine) run(q int) { e.steps, e.due = q, e.stretchEnd(q) }
+
+// CatchUp books the steps of a stretch that ended before at, which is not after
+// Due. Usage, Steps and the output of requests are exact as of at then; without
+// it they may lag by a stretch. It calls no one back and leaves Due as it is.
+func (e *Engine) CatchUp(at time.Duration) {
+	planned := e.steps
+	k := e.stepAt(at) - 1
+	if e.cur.empty() || k == 0 {
+		return
+	}
+	e.run(k)
+	e.Fire()
+	if left := planned - k; e.steps > left {
+		e.run(left)
+	}
+}
+
+// interrupt makes the next Fire end the step that is running at time at,
+// because something happens then that the next composed step must know of.
+func (e *Engine) interrupt(at time.Duration) {
+	e.CatchUp(at)
+	e.run(1)
+}
+
+// stepAt is the first step of the planned stretch that ends at time at or later:
+// the one running at that time. A step that ends at that very instant still is.
+func (e *Engine) stepAt(at time.Duration) int {
+	lo, hi := 1, e.steps
+	for lo < hi {
+		mid := (lo + hi) / 2
+		if e.stretchEnd(mid).Duration() >= at {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
+
+// steady reports whether the steps after the current one would decode the very
+// same requests, until one of them stops or the blocks run out. Requests may be
+// waiting: the last composed step did not admit them, and nothing frees a block
+// or a place before that.
+func (e *Engine) steady() bool {
+	if len(e.cur.chunks) > 0 {
+		return false
+	}
+	if e.cfg.Async {
+		return e.cur.version == e.nxt.version
+	}
+	// A step that preempted did not even try to admit.
+	return e.cur.preempt == 0
+}
+
+// stretch is the number of steps, the current one included, until a request
+// stops or, if events are reported, takes a block; 1 if the free blocks would
+// not last.
+func (e *Engine) stretch() int {
+	q := math.MaxInt
 	for _, r := range e.cur.decodes {
 		if r == nil {
-			return // a burnt slot: the next step is another one
+			return 1 // a burnt slot: the next step is another one
 		}
 		q = min(q, r.remaining())
+		if e.log != nil {
+			// Events must leave at the step that caused them, so a stretch ends
+			// before the next block does.
+			q = min(q, len(r.held)*e.cfg.BlockSize-r.computed)
+		}
 	}
 	if e.cfg.Async {
 		// The last step before a request stops is left to the ordinary path,
 		// which knows who is still in the step composed ahead of it.
 		q--
 	}
-	if q < 2 {
-		return
+	if e.log != nil || q < 2 {
+		return q
 	}
 	need := 0
-	size := e.cfg.BlockSize
 	for _, r := range e.cur.decodes {
-		if e.log != nil {
-			// Events must leave at the step that caused them, so a stretch ends
-			// before the next block does.
-			q = min(q, len(r.held)*size-r.computed)
-			continue
-		}
 		need += e.blocks(r.computed+q-1) - len(r.held)
 	}
-	if q < 2 || need > e.pool.Free() {
-		return
+	if need > e.pool.Free() {
+		return 1
 	}
-	e.steps, e.due = q, e.stretchEnd(q)
+	return q
 }
 
 // stretchEnd is when the q-th step from the current one ends, over the current
@@ -59,24 +124,6 @@ func (e *Engine) stretchEnd(q int) latency.Ticks {
 	return c.end + k*each + c.per*n*(k*(k+1)/2)
 }
 
-// cut ends a planned stretch with the step that is running at time at, because
-// a request has arrived.
-func (e *Engine) cut(at time.Duration) {
-	if e.steps <= 1 {
-		return
-	}
-	lo, hi := 1, e.steps
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if e.stretchEnd(mid).Duration() >= at {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	e.steps, e.due = lo, e.stretchEnd(lo)
-}
-
 // update accounts for the steps that have ended: tokens come out, requests
 // finish.
 func (e *Engine) update(end latency.Ticks) {
@@ -84,7 +131,7 @@ func (e *Engine) update(end latency.Ticks) {
 	e.account(c, q, end)
 	finished := false
 	if q > 1 {
-		e.catchUp(q, end)
+		e.catchUp(q)
 	}
 	gap, inc := latency.Ticks(0), latency.Ticks(0)
 	if q > 1 {
@@ -165,24 +212,38 @@ func (e *Engine) retireDisplaced(end latency.Ticks) {
 	e.waiting = kept
 }
 
-// catchUp schedules, for a stretch of q steps, what the steps composed inside it
-// would have scheduled: q-1 tokens a request.
-func (e *Engine) catchUp(q int, end latency.Ticks) {
+// A growth is a block that a request takes inside a stretch.
+type growth struct {
+	step int // of the stretch, 1 the first
+	r    *Request
+}
+
+// catchUp schedules, for a stretch of q steps that has just ended, what the
+// steps composed inside it would have scheduled: at the end of each but the last,
+// one token a request. Blocks are taken in that order and at those times, since
+// each may evict another.
+func (e *Engine) catchUp(q int) {
+	size := e.cfg.BlockSize
+	e.growing = e.growing[:0]
+	for _, r := range e.cur.decodes {
+		for i := len(r.held)*size - r.computed + 1; i < q; i += size {
+			e.growing = append(e.growing, growth{i, r})
+		}
+	}
+	slices.SortStableFunc(e.growing, func(a, b growth) int { return a.step - b.step })
+	for _, g := range e.growing {
+		g.r.held = e.pool.Allocate(g.r.held, 1, e.stretchEnd(g.step).Duration())
+	}
 	for _, r := range e.cur.decodes {
 		before := r.computed
-		if need := e.blocks(before+q-1) - len(r.held); need > 0 {
-			r.held = e.pool.Allocate(r.held, need, end.Duration())
-		}
 		r.computed += q - 1
 		r.sched += q - 1
 		e.cacheFull(r, before)
 	}
-	if !e.cfg.Async {
-		return
+	if e.cfg.Async {
+		e.nxt.context += int64(len(e.cur.decodes)) * int64(q-1)
+		e.nxt.busy = e.nxt.base + latency.Ticks(e.nxt.context)*e.nxt.per
 	}
-	n := int64(len(e.cur.decodes))
-	e.nxt.context += n * int64(q-1)
-	e.nxt.busy = e.nxt.base + latency.Ticks(e.nxt.context)*e.nxt.per
 }
 
 // account books the steps' time, the host's share included: a card draws power

@@ -7,7 +7,7 @@
 // step k+2 at the earliest, and a request that stops early burns one more slot.
 //
 // A stretch of steps that only decode, over an unchanged set of requests, is
-// advanced in closed form. Config.Stepwise turns that off; the results are the
+// advanced in closed form. Options.Stepwise turns that off; the results are the
 // same to the tick, and a test holds the two together.
 //
 // The engine knows nothing of routers, front ends or clients, and reads no

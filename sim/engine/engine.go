@@ -46,11 +46,12 @@ func (c Config) Validate() error {
 func (c Config) Tokens() int { return (c.Blocks - 1) * c.BlockSize }
 
 // An Owner is told what happens to its requests. Times are when the GPU and the
-// host are done with a step; what the client sees comes later.
+// host are done with a step; what the client sees comes later. The engine is in
+// the middle of a step when it calls, so an owner must not call it back.
 type Owner interface {
 	// FirstToken is called once per request, when its first token is out.
 	FirstToken(r *Request, at time.Duration)
-	// Finished is called once per request; the owner may reuse r afterwards.
+	// Finished is called once per request; the owner may reuse r once it returns.
 	Finished(r *Request, at time.Duration)
 	// Stepped is called after each composed step with the KV events it caused;
 	// they are valid until the call returns.
@@ -94,6 +95,7 @@ type Engine struct {
 	version  int64
 	steps    int           // how many steps the pending Fire ends
 	due      latency.Ticks // when it is due
+	growing  []growth      // scratch of catchUp
 	chunks   []latency.Chunk
 	clock    float64 // multiplies compute-bound time
 	slow     float64 // fault: multiplies everything
@@ -101,7 +103,7 @@ type Engine struct {
 	busy        latency.Ticks // time in steps, the host's share included
 	prefill     latency.Ticks // of it, in steps that prefill
 	preemptions int
-	displaced   int // preempted requests that wait
+	displaced   int // preempted requests among the waiting
 	stepsRun    int64
 	queries     int64
 	hits        int64
@@ -113,7 +115,6 @@ func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
 	if opts.Steps != nil {
 		e.opts.Stepwise = true
 	}
-	e.log = nil
 	if opts.Events {
 		e.log = &kvcache.Log{}
 	}
@@ -122,19 +123,31 @@ func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
 }
 
 // SetClock sets the factor by which compute-bound work is slower than at the
-// reference clock, from the next composed step on.
+// reference clock. Steps that decode one unchanged set of requests go on at the
+// factors (and the draw of noise) that the first of them was composed with, so it
+// takes effect when the set next changes; Reprice does not wait for that.
 func (e *Engine) SetClock(factor float64) { e.clock = factor }
 
-// SetSlow sets a fault's factor on everything the engine does; 1 is none.
+// SetSlow sets a fault's factor on everything the engine does; 1 is none. It
+// takes effect as SetClock does.
 func (e *Engine) SetSlow(factor float64) { e.slow = factor }
+
+// Reprice makes what SetClock and SetSlow set apply from the next composed step
+// on. It may bring Due forward.
+func (e *Engine) Reprice(at time.Duration) {
+	if !e.cur.empty() {
+		e.interrupt(at)
+	}
+	e.version++
+}
 
 // Pool is the engine's KV cache, for inspection.
 func (e *Engine) Pool() *kvcache.Pool { return e.pool }
 
-// Running and Waiting count requests.
+// Running counts the requests that the scheduler serves.
 func (e *Engine) Running() int { return len(e.running) }
 
-// Waiting counts requests in the engine that have not been scheduled.
+// Waiting counts the requests that are not served: not yet, or preempted.
 func (e *Engine) Waiting() int { return len(e.waiting) - e.head }
 
 // Usage is the time spent in steps that have ended, the host's share included,
@@ -143,7 +156,7 @@ func (e *Engine) Usage() (busy, prefill time.Duration) {
 	return e.busy.Duration(), e.prefill.Duration()
 }
 
-// Preemptions and Steps count since the start.
+// Preemptions counts preemptions since the start.
 func (e *Engine) Preemptions() int { return e.preemptions }
 
 // Steps counts the steps run since the start.
@@ -162,23 +175,32 @@ func (e *Engine) Due() (time.Duration, bool) {
 	return e.due.Duration(), true
 }
 
-// Submit hands a request to the engine at time at.
+// Submit hands a request to the engine at time at, which is not before the last
+// Fire nor after Due. It panics if the request could never be served, which its
+// owner checks beforehand: see Config.Tokens.
 func (e *Engine) Submit(r *Request, at time.Duration) {
+	switch {
+	case r.Stop < 1 || r.Stop > r.Max:
+		panic("engine: a request must stop after 1 to max tokens")
+	case r.Prompt < 1 || len(r.Blocks) > r.Prompt/e.cfg.BlockSize:
+		panic("engine: a request needs a prompt, and no more block hashes than that has whole blocks")
+	case e.blocks(r.Prompt+r.Max-1) > e.pool.Blocks():
+		panic("engine: a request is longer than the KV cache")
+	}
 	r.Submitted = latency.TicksOf(at)
 	r.target = r.Prompt
-	if r.Stop < 1 || r.Stop > r.Max {
-		panic("engine: a request must stop after 1 to max tokens")
-	}
-	e.waiting = append(e.waiting, r)
-	if e.cur.empty() {
-		e.start(latency.TicksOf(at))
+	if !e.cur.empty() {
+		e.interrupt(at)
+		e.waiting = append(e.waiting, r)
 		return
 	}
-	e.cut(at)
+	e.waiting = append(e.waiting, r)
+	e.start(latency.TicksOf(at))
 }
 
 // start begins stepping from idle.
 func (e *Engine) start(at latency.Ticks) {
+	e.pool.Expire(at.Duration())
 	e.schedule(e.cur, nil, at)
 	if e.cur.empty() {
 		e.flush(at)
@@ -209,7 +231,6 @@ func (e *Engine) Fire() {
 // next one if scheduling runs ahead, and plans the next Fire.
 func (e *Engine) launch(at latency.Ticks, extra latency.Ticks) {
 	c := e.cur
-	c.host = e.factor(e.model.Host(c.requests()))
 	c.start = at + c.host + extra
 	c.end = c.start + c.busy
 	if e.cfg.Async {
@@ -219,6 +240,7 @@ func (e *Engine) launch(at latency.Ticks, extra latency.Ticks) {
 	e.plan()
 }
 
+// flush hands the KV events since the last step to the owner.
 func (e *Engine) flush(at latency.Ticks) {
 	if e.log != nil && !e.log.Empty() {
 		e.owner.Stepped(at.Duration(), e.log)
@@ -226,15 +248,8 @@ func (e *Engine) flush(at latency.Ticks) {
 	}
 }
 
-func (e *Engine) factor(t latency.Ticks) latency.Ticks {
-	if e.slow == 1 {
-		return t
-	}
-	return latency.Ticks(float64(t) * e.slow)
-}
-
 // Kill drops every request and the cache, and returns the requests that were
-// lost, running first.
+// lost, running first. CatchUp beforehand makes their output exact.
 func (e *Engine) Kill() []*Request {
 	var lost []*Request
 	lost = append(lost, e.running...)
@@ -242,6 +257,8 @@ func (e *Engine) Kill() []*Request {
 	for _, r := range lost {
 		r.held = r.held[:0]
 	}
+	clear(e.running)
+	clear(e.waiting)
 	e.running, e.waiting, e.head, e.displaced = e.running[:0], e.waiting[:0], 0, 0
 	e.cur.reset()
 	e.nxt.reset()

@@ -31,8 +31,14 @@ type Request struct {
 	admitted  bool
 	displaced bool // preempted and waiting again
 	held      []int32
+	own       []ownBlock // full blocks of generated tokens, from when it was last preempted
 	runs      []run
-	dead      bool
+}
+
+// An ownBlock is a block of generated tokens and the slot it was in.
+type ownBlock struct {
+	hash uint64
+	slot int32
 }
 
 // A run is n gaps between tokens: first, first+inc, first+2*inc, ...
@@ -43,8 +49,7 @@ type run struct {
 
 // Reset makes the request ready for another use, keeping its buffers.
 func (r *Request) Reset() {
-	held, runs := r.held[:0], r.runs[:0]
-	*r = Request{held: held, runs: runs}
+	*r = Request{held: r.held[:0], own: r.own[:0], runs: r.runs[:0]}
 }
 
 // Output is the number of tokens out so far.
@@ -85,7 +90,7 @@ func (r *Request) Gaps(scratch []int64) (Gaps, []int64) {
 	}, scratch
 }
 
-// remaining is the number of steps until the request stops by itself.
+// remaining is the number of tokens until the request stops by itself.
 func (r *Request) remaining() int { return r.Stop - r.out }
 
 // emit records that k tokens came out, the first at time first and the later

@@ -1,8 +1,6 @@
 package engine
 
-import (
-	"kvfleet/sim/latency"
-)
+import "kvfleet/sim/latency"
 
 // A step is one composed engine step.
 type step struct {
@@ -12,16 +10,18 @@ type step struct {
 	version int64 // equal for consecutive steps over one unchanged decode set
 	preempt int
 
-	busy            latency.Ticks // GPU time of the step
-	base, per, host latency.Ticks // of a decode-only step: busy = base + context*per
-	start, end      latency.Ticks
+	busy       latency.Ticks // GPU time of the step
+	base, per  latency.Ticks // of a decode-only step: busy = base + context*per
+	host       latency.Ticks // the host's share, before the GPU starts
+	start, end latency.Ticks // of the GPU
 }
 
+// A chunk is a part of a prompt, or of what a preempted request had.
 type chunk struct {
 	r    *Request
-	n    int
-	ctx  int
-	last bool
+	n    int  // tokens
+	ctx  int  // sequence length after the step
+	last bool // a token comes out
 }
 
 func (s *step) empty() bool   { return len(s.chunks) == 0 && len(s.decodes) == 0 }
@@ -81,16 +81,21 @@ func (e *Engine) schedule(s, prev *step, at latency.Ticks) {
 func (e *Engine) admit(s *step, budget int, at latency.Ticks) int {
 	for e.head < len(e.waiting) && budget > 0 && len(e.running) < e.cfg.MaxSeqs {
 		r := e.waiting[e.head]
-		limit := min(len(r.Blocks), (r.target-1)/e.cfg.BlockSize)
-		hits := e.pool.Match(r.Blocks[:limit])
+		hits, own := e.lookUp(r)
 		need := e.blocks(r.target) - hits
 		if need > e.pool.Free() {
 			break
 		}
-		if need+hits > e.pool.Free() && need+e.pool.IdleMatched(r.Blocks[:hits]) > e.pool.Free() {
+		// Hits that nobody holds leave the free queue too. Few prompts come near
+		// the limit, so they are counted only if it matters.
+		if need+hits > e.pool.Free() && need+own+e.pool.IdleMatched(r.Blocks[:hits-own]) > e.pool.Free() {
 			break
 		}
-		r.held = e.pool.Touch(r.held, r.Blocks[:hits])
+		r.held = e.pool.Touch(r.held, r.Blocks[:hits-own])
+		for _, b := range r.own[:own] {
+			e.pool.TouchSlot(b.slot)
+			r.held = append(r.held, b.slot)
+		}
 		r.computed = hits * e.cfg.BlockSize
 		if !r.admitted {
 			r.admitted, r.Admitted, r.Cached = true, at, r.computed
@@ -113,6 +118,22 @@ func (e *Engine) admit(s *step, budget int, at latency.Ticks) int {
 		e.head = 0
 	}
 	return budget
+}
+
+// lookUp counts the leading blocks of a waiting request that are cached, and how
+// many of them, the last, are its own generated ones. The last token is always
+// computed, or none would come out.
+func (e *Engine) lookUp(r *Request) (hits, own int) {
+	limit := (r.target - 1) / e.cfg.BlockSize
+	hits = e.pool.Match(r.Blocks[:min(len(r.Blocks), limit)])
+	if hits < len(r.Blocks) {
+		return hits, 0
+	}
+	for own < len(r.own) && hits < limit && e.pool.Hash(r.own[own].slot) == r.own[own].hash {
+		own++
+		hits++
+	}
+	return hits, own
 }
 
 // take schedules n tokens of a request, with need new blocks.
@@ -156,6 +177,10 @@ func (e *Engine) cacheFull(r *Request, before int) {
 // preempt evicts the last running request, to be computed again later.
 func (e *Engine) preempt(r *Request, at latency.Ticks) {
 	e.running = e.running[:len(e.running)-1]
+	r.own = r.own[:0]
+	for i := len(r.Blocks); i < r.computed/e.cfg.BlockSize; i++ {
+		r.own = append(r.own, ownBlock{hash: e.pool.Hash(r.held[i]), slot: r.held[i]})
+	}
 	e.pool.Release(r.held, at.Duration())
 	r.held = r.held[:0]
 	r.computed = 0
@@ -176,6 +201,7 @@ func (e *Engine) preempt(r *Request, at latency.Ticks) {
 	e.version++
 }
 
+// blocks is how many blocks hold so many tokens.
 func (e *Engine) blocks(tokens int) int {
 	return (tokens + e.cfg.BlockSize - 1) / e.cfg.BlockSize
 }
@@ -191,10 +217,11 @@ func (e *Engine) price(s, prev *step) {
 	}
 	s.version = e.version
 	if prev != nil && s.version == prev.version && len(s.chunks)+len(prev.chunks) == 0 {
-		s.base, s.per = prev.base, prev.per
+		s.base, s.per, s.host = prev.base, prev.per, prev.host
 		s.busy = s.base + latency.Ticks(s.context)*s.per
 		return
 	}
+	s.host = scale(e.model.Host(s.requests()), e.slow)
 	noise := e.slow
 	if e.opts.Noise != nil {
 		noise *= max(0.5, 1+e.model.NoiseShare()*e.opts.Noise.NormFloat64())
@@ -218,5 +245,8 @@ func (e *Engine) price(s, prev *step) {
 }
 
 func scale(t latency.Ticks, f float64) latency.Ticks {
+	if f == 1 {
+		return t
+	}
 	return latency.Ticks(float64(t) * f)
 }

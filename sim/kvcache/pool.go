@@ -1,14 +1,11 @@
 package kvcache
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
-// anonymous marks the hash of a block filled by generated tokens. Nobody can
-// look such a block up (see design/workload.md: what the engine generated is
-// never resent), so it takes room and is evicted like any other but is not in
-// the table.
+// anonymous marks the hash of a block filled by generated tokens. What an engine
+// generated is never resent, so nobody but the request itself, if it is
+// preempted, can look such a block up: it takes room and is evicted like any
+// other but is not in the table.
 const anonymous = uint64(1) << 63
 
 // A Pool is one replica's KV cache. It is not safe for concurrent use.
@@ -22,6 +19,7 @@ type Pool struct {
 	table *table
 
 	free    int
+	cached  int32 // first slot of the free queue that holds content, or 0
 	serial  uint64
 	log     *Log
 	evicted []time.Duration // idle ages of evicted cached blocks, if recorded
@@ -66,7 +64,7 @@ func (p *Pool) link() {
 	for i := range n {
 		p.next[i], p.prev[i] = (i+1)%n, (i+n-1)%n
 	}
-	p.free = int(n) - 1
+	p.free, p.cached = int(n)-1, 0
 }
 
 // Blocks is the number of usable blocks.
@@ -127,11 +125,7 @@ func (p *Pool) Touch(held []int32, hashes []uint64) []int32 {
 		key := hashes[i] >> pageBits
 		for ; i < len(hashes) && hashes[i]>>pageBits == key; i++ {
 			s := pg.slot[hashes[i]&pageMask] - 1
-			if p.ref[s] == 0 {
-				p.unlink(s)
-				p.free--
-			}
-			p.ref[s]++
+			p.TouchSlot(s)
 			held = append(held, s)
 		}
 	}
@@ -165,6 +159,9 @@ func (p *Pool) Cache(slots []int32, hashes []uint64) {
 		if p.hash[s] != 0 {
 			panic("kvcache: caching a slot that has content")
 		}
+		if h == 0 || h >= anonymous {
+			panic("kvcache: a block hash must be between 1 and 1<<63 - 1")
+		}
 		p.hash[s] = h
 		if first := p.table.get(h); first >= 0 {
 			// A second copy of the same content: the engine does not
@@ -180,13 +177,32 @@ func (p *Pool) Cache(slots []int32, hashes []uint64) {
 	}
 }
 
-// CacheGenerated marks a slot as filled by generated tokens.
+// CacheGenerated marks a slot as filled by generated tokens, which gives it a
+// hash of its own: see Hash.
 func (p *Pool) CacheGenerated(s int32) {
+	if p.hash[s] != 0 {
+		panic("kvcache: caching a slot that has content")
+	}
 	p.serial++
 	p.hash[s] = anonymous | p.serial
 	if p.log != nil {
 		p.log.store(p.hash[s])
 	}
+}
+
+// Hash is the hash of a slot's content, 0 when it is not cached. A request that
+// is preempted remembers the hashes of its generated blocks, and finds the block
+// again as long as its slot still has that hash.
+func (p *Pool) Hash(s int32) uint64 { return p.hash[s] }
+
+// TouchSlot takes a reference on a slot that still holds what the caller looks
+// for.
+func (p *Pool) TouchSlot(s int32) {
+	if p.ref[s] == 0 {
+		p.unlink(s)
+		p.free--
+	}
+	p.ref[s]++
 }
 
 // Release drops one reference on each slot, last first, so that the tail of a
@@ -208,25 +224,33 @@ func (p *Pool) Release(held []int32, now time.Duration) {
 			p.insert(s, 0, p.next[0])
 		} else {
 			p.insert(s, p.prev[0], 0)
+			if p.cached == 0 {
+				p.cached = s
+			}
 		}
 	}
 }
 
-// Expire evicts cached blocks idle for longer than the pool's TTL. The free
-// queue is ordered by the time of release, so only expired ones are visited.
+// Expire evicts cached blocks idle for longer than the pool's TTL. In the free
+// queue, what holds nothing comes first and the rest is in the order of its
+// release, so only expired blocks are visited.
 func (p *Pool) Expire(now time.Duration) {
 	if p.ttl <= 0 {
 		return
 	}
-	for s := p.next[0]; s != 0; s = p.next[s] {
-		if p.hash[s] == 0 {
-			continue
-		}
-		if now-p.freed[s] <= p.ttl {
-			return
-		}
+	for s := p.cached; s != 0 && now-p.freed[s] > p.ttl; s = p.cached {
 		p.evict(s, now)
+		p.cached = p.next[s]
 	}
+}
+
+// NextExpiry returns the earliest time at which Expire would evict something,
+// if nothing else happens before; false when it never would.
+func (p *Pool) NextExpiry() (time.Duration, bool) {
+	if p.ttl <= 0 || p.cached == 0 {
+		return 0, false
+	}
+	return p.freed[p.cached] + p.ttl + 1, true
 }
 
 // Idle returns the idle ages of the cached blocks evicted since the last call,
@@ -237,6 +261,7 @@ func (p *Pool) Idle() []time.Duration {
 	return ages
 }
 
+// evict forgets a slot's content; the slot stays where it is in the free queue.
 func (p *Pool) evict(s int32, now time.Duration) {
 	h := p.hash[s]
 	p.hash[s] = 0
@@ -265,34 +290,17 @@ func (p *Pool) evict(s int32, now time.Duration) {
 	p.copy[s] = 0
 }
 
+// unlink takes a slot out of the free queue.
 func (p *Pool) unlink(s int32) {
+	if s == p.cached {
+		p.cached = p.next[s]
+	}
 	n, v := p.next[s], p.prev[s]
 	p.next[v], p.prev[n] = n, v
 }
 
+// insert puts a slot between two neighbours in the free queue.
 func (p *Pool) insert(s, before, after int32) {
 	p.next[before], p.prev[s] = s, before
 	p.next[s], p.prev[after] = after, s
-}
-
-// Audit checks that free and referenced blocks add up to all of them and that
-// the free queue is what the counters say.
-func (p *Pool) Audit() error {
-	referenced := 0
-	for s := 1; s < len(p.ref); s++ {
-		if p.ref[s] > 0 {
-			referenced++
-		}
-	}
-	if p.free+referenced != p.Blocks() {
-		return fmt.Errorf("kvcache: %d blocks free and %d referenced, want %d together", p.free, referenced, p.Blocks())
-	}
-	queued := 0
-	for s := p.next[0]; s != 0 && queued <= p.free; s = p.next[s] {
-		queued++
-	}
-	if queued != p.free {
-		return fmt.Errorf("kvcache: %d blocks in the free queue, want %d", queued, p.free)
-	}
-	return nil
 }

@@ -23,14 +23,14 @@ type Arrivals struct {
 // draws gamma gaps of the given shape (1 is Poisson, less is burstier). rng is
 // the schedule's own stream; even draws nothing from it.
 func NewArrivals(kind string, rate, shape float64, rng *rand.Rand) (Arrivals, error) {
-	if !(rate > 0) || math.IsInf(rate, 0) {
-		return Arrivals{}, fmt.Errorf("workload: rate: got %v, want a positive number of requests per second", rate)
+	if !(rate > 0 && rate <= maxRate) {
+		return Arrivals{}, fmt.Errorf("workload: rate: got %v, want more than 0 and at most %g requests per second", rate, float64(maxRate))
 	}
 	switch kind {
 	case "", "even", "poisson":
 	case "gamma":
-		if !(shape > 0) || math.IsInf(shape, 0) {
-			return Arrivals{}, fmt.Errorf("workload: gamma arrivals: got shape %v, want a positive number", shape)
+		if !(shape >= minShape && shape <= maxShape) {
+			return Arrivals{}, fmt.Errorf("workload: gamma arrivals: got shape %v, want %g to %g", shape, minShape, maxShape)
 		}
 	default:
 		return Arrivals{}, fmt.Errorf("workload: arrivals: got %q, want even, poisson or gamma", kind)
@@ -38,7 +38,16 @@ func NewArrivals(kind string, rate, shape float64, rng *rand.Rand) (Arrivals, er
 	return Arrivals{kind: kind, rate: rate, shape: shape, rng: rng}, nil
 }
 
-// Next returns the next due time.
+// Beyond these an arrival process does not move: gaps are below the nanosecond,
+// or all but a vanishing few of them are.
+const (
+	maxRate  = 1e9
+	minShape = 1e-3
+	maxShape = 1e9
+)
+
+// Next returns the next due time, which is not before the last; one beyond the
+// range of a Duration is the largest Duration.
 func (a *Arrivals) Next() time.Duration {
 	k := a.k
 	a.k++
@@ -50,7 +59,10 @@ func (a *Arrivals) Next() time.Duration {
 	default:
 		a.at = float64(k) / a.rate
 	}
-	return time.Duration(math.Round(a.at * 1e9))
+	if ns := math.Round(a.at * 1e9); ns < math.MaxInt64 {
+		return time.Duration(ns)
+	}
+	return math.MaxInt64
 }
 
 // gamma draws from the gamma distribution of the shape and scale 1, by Marsaglia

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"kvfleet/traces/seed"
@@ -55,6 +54,14 @@ func orDefault(v *int, d int) {
 	}
 }
 
+// Limits of what a workload can be; they keep its arithmetic in range, and a
+// mistyped number from exhausting the memory.
+const (
+	maxCount    = 1 << 30     // of anything counted
+	maxText     = 1 << 30     // bytes of a session's text
+	maxSessions = 100_000_000 // in a pool
+)
+
 // Resolve fills in defaults and derives the pool size, or reports every fault.
 func (m MultiTurn) Resolve() (MultiTurn, error) {
 	orDefault(&m.Turns, 4)
@@ -65,7 +72,38 @@ func (m MultiTurn) Resolve() (MultiTurn, error) {
 	orDefault(&m.BranchTurns, 1)
 	orDefault(&m.BytesPerToken, 4)
 	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("workload: "+format, args...))
+	}
+	counted := m.checkCounts(fault)
+	if !(m.Skew >= 0) || math.IsInf(m.Skew, 0) {
+		fault("skew: got %v, want zero or more", m.Skew)
+	}
+	if !(m.SystemShare >= 0 && m.SystemShare <= 1) {
+		fault("system share: got %v, want 0 to 1", m.SystemShare)
+	}
+	if !(m.BranchShare >= 0 && m.BranchShare <= 1) {
+		fault("branch share: got %v, want 0 to 1", m.BranchShare)
+	}
+	if counted && m.SystemShare > 0 && m.SystemTokens >= m.PromptTokens {
+		fault("system tokens: got %d, want less than the %d of a user turn, which pays for them", m.SystemTokens, m.PromptTokens)
+	}
+	if counted && m.BranchShare > 0 && m.BranchTurns >= m.Turns {
+		fault("branch turns: got %d of %d, want fewer, or the sessions of a family are one session", m.BranchTurns, m.Turns)
+	}
+	m.checkPool(counted, fault)
+	if len(faults) > 0 {
+		return m, errors.Join(faults...)
+	}
+	if m.Sessions == 0 {
+		m.Sessions = int(m.WorkingSet*float64(m.FleetTokens)) / m.sessionTokens()
+	}
+	return m, nil
+}
+
+// checkCounts reports whether the counts that describe a session are sound.
+func (m *MultiTurn) checkCounts(fault func(string, ...any)) bool {
+	ok := true
 	for _, f := range []struct {
 		name string
 		v    int
@@ -74,43 +112,44 @@ func (m MultiTurn) Resolve() (MultiTurn, error) {
 		{"system tokens", m.SystemTokens}, {"branch families", m.BranchFamilies},
 		{"branch turns", m.BranchTurns}, {"bytes per token", m.BytesPerToken},
 	} {
-		if f.v < 1 {
-			fault("workload: %s: got %d, want at least 1", f.name, f.v)
+		if f.v < 1 || f.v > maxCount {
+			fault("%s: got %d, want 1 to %d", f.name, f.v, maxCount)
+			ok = false
 		}
 	}
-	if !(m.Skew >= 0) || math.IsInf(m.Skew, 0) {
-		fault("workload: skew: got %v, want zero or more", m.Skew)
+	if text := float64(m.BytesPerToken) * float64(m.Turns) * float64(m.PromptTokens+m.OutputTokens); ok && text > maxText {
+		fault("session: got %.4g bytes of text, want at most %d", text, maxText)
+		return false
 	}
-	if !(m.SystemShare >= 0 && m.SystemShare <= 1) {
-		fault("workload: system share: got %v, want 0 to 1", m.SystemShare)
-	}
-	if !(m.BranchShare >= 0 && m.BranchShare <= 1) {
-		fault("workload: branch share: got %v, want 0 to 1", m.BranchShare)
-	}
-	if m.SystemShare > 0 && m.SystemTokens >= m.PromptTokens {
-		fault("workload: system tokens: got %d, want less than the %d of a user turn, which pays for them", m.SystemTokens, m.PromptTokens)
-	}
-	if m.BranchShare > 0 && m.BranchTurns >= m.Turns {
-		fault("workload: branch turns: got %d of %d, want fewer, or the sessions of a family are one session", m.BranchTurns, m.Turns)
-	}
-	if len(faults) > 0 {
-		return m, errors.Join(faults...)
-	}
-	if m.Sessions == 0 {
-		per := m.Turns * (m.PromptTokens + m.OutputTokens)
-		if !(m.WorkingSet > 0) || math.IsInf(m.WorkingSet, 0) || m.FleetTokens < 1 {
-			return m, fmt.Errorf("workload: working set: got %v of %d fleet tokens, want both positive, or a number of sessions", m.WorkingSet, m.FleetTokens)
-		}
-		m.Sessions = int(m.WorkingSet*float64(m.FleetTokens)) / per
-		if m.Sessions < 1 {
-			return m, fmt.Errorf("workload: working set: %v of %d fleet tokens is less than one session of %d tokens", m.WorkingSet, m.FleetTokens, per)
-		}
-	}
-	if m.Sessions < 1 {
-		return m, fmt.Errorf("workload: sessions: got %d, want at least 1", m.Sessions)
-	}
-	return m, nil
+	return ok
 }
+
+// checkPool reports faults of the pool's size. Deriving it takes a session whose
+// counts are sound.
+func (m *MultiTurn) checkPool(counted bool, fault func(string, ...any)) {
+	if m.Sessions != 0 {
+		if m.Sessions < 1 || m.Sessions > maxSessions {
+			fault("sessions: got %d, want 1 to %d", m.Sessions, maxSessions)
+		}
+		return
+	}
+	if !(m.WorkingSet > 0) || math.IsInf(m.WorkingSet, 0) || m.FleetTokens < 1 {
+		fault("working set: got %v of %d fleet tokens, want both positive, or a number of sessions", m.WorkingSet, m.FleetTokens)
+		return
+	}
+	if !counted {
+		return
+	}
+	switch pool := m.WorkingSet * float64(m.FleetTokens) / float64(m.sessionTokens()); {
+	case pool < 1:
+		fault("working set: %v of %d fleet tokens is less than one session of %d tokens", m.WorkingSet, m.FleetTokens, m.sessionTokens())
+	case pool > maxSessions:
+		fault("working set: %v of %d fleet tokens is %.4g sessions, want at most %d", m.WorkingSet, m.FleetTokens, pool, maxSessions)
+	}
+}
+
+// sessionTokens is a session's nominal size.
+func (m *MultiTurn) sessionTokens() int { return m.Turns * (m.PromptTokens + m.OutputTokens) }
 
 // Name names the workload; it contains every knob that changes a byte.
 func (m MultiTurn) Name() string {
@@ -121,34 +160,8 @@ func (m MultiTurn) Name() string {
 	return b.String()
 }
 
-// MaxPromptBytes is the text of a session's last turn, without framing.
+// MaxPromptBytes is the text of a session's last turn, without framing: the same
+// for all sessions.
 func (m MultiTurn) MaxPromptBytes() int {
 	return m.BytesPerToken * (m.Turns*m.PromptTokens + (m.Turns-1)*m.OutputTokens)
-}
-
-// A Draws picks sessions by Zipf's law: session i has weight 1/(i+1)^skew.
-type Draws struct {
-	m          MultiTurn
-	cumulative []float64
-}
-
-// Draws builds the exact cumulative table of a resolved workload's pool.
-func (m MultiTurn) Draws() *Draws {
-	d := &Draws{m: m, cumulative: make([]float64, m.Sessions)}
-	total := 0.0
-	for i := range d.cumulative {
-		total += math.Pow(float64(i+1), -m.Skew)
-		d.cumulative[i] = total
-	}
-	for i := range d.cumulative {
-		d.cumulative[i] /= total
-	}
-	return d
-}
-
-// Session is the session of a user's v-th visit. It depends on (seed, user,
-// visit) alone, so every epoch offers the same shape of load.
-func (d *Draws) Session(user, visit int) int {
-	i, _ := slices.BinarySearch(d.cumulative, d.m.visit(user, visit))
-	return min(i, len(d.cumulative)-1)
 }

@@ -1,7 +1,9 @@
 package workload
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
+	"slices"
 )
 
 // A Message is one chat message.
@@ -43,35 +45,48 @@ func (m *MultiTurn) turnKey(epoch, session, turn, family int, role uint64) uint6
 	return m.fold(tagTurn, uint64(epoch), uint64(session), uint64(turn), role)
 }
 
-// text appends a piece's bytes: lower-case hex words and blanks, so that no two
-// pieces share a prefix by accident.
-func (m *MultiTurn) text(dst []byte, p piece) []byte {
-	const digits = "0123456789abcdef"
-	words := rand.NewPCG(p.key, golden)
-	end := len(dst) + p.n
-	for len(dst) < end {
-		v := uint32(words.Uint64() >> 32)
-		dst = append(dst,
-			digits[v>>28], digits[v>>24&15], digits[v>>20&15], digits[v>>16&15],
-			digits[v>>12&15], digits[v>>8&15], digits[v>>4&15], digits[v&15], ' ')
+// appendText appends a piece's bytes: words of eight lower-case hex digits and a
+// blank, cut to length, so that no two pieces share a prefix by accident.
+func appendText(dst []byte, p piece) []byte {
+	const word = len("01234567 ")
+	var words rand.PCG
+	words.Seed(p.key, golden)
+	at, end := len(dst), len(dst)+p.n
+	dst = slices.Grow(dst, p.n+word)[:end+word]
+	for ; at < end; at += word {
+		w := (*[word]byte)(dst[at:])
+		binary.BigEndian.PutUint64(w[:8], hex(uint32(words.Uint64()>>32)))
+		w[8] = ' '
 	}
 	return dst[:end]
 }
 
+// hex is a number's eight digits, the first one in the highest byte.
+func hex(v uint32) uint64 {
+	const each = 0x0101010101010101
+	x := uint64(v)
+	x = (x | x<<16) & 0x0000ffff0000ffff
+	x = (x | x<<8) & 0x00ff00ff00ff00ff
+	x = (x | x<<4) & (0x0f * each)
+	letters := (x + 6*each) >> 4 & each // 1 where a digit is above 9
+	return x + '0'*each + letters*('a'-'9'-1)
+}
+
 // Messages is what a session's turn sends in an epoch: the system prompt if it
 // has one, every earlier turn's user and synthesized assistant text, and the new
-// user text.
+// user text. Rendered with block.AppendMessage they are the prompt that Content
+// counts and hashes.
 func (m *MultiTurn) Messages(epoch, session, turn int) []Message {
 	system, family := m.System(session), m.Family(session)
 	var out []Message
 	if system {
-		out = append(out, Message{"system", string(m.text(nil, m.systemPiece(epoch)))})
+		out = append(out, Message{"system", string(appendText(nil, m.systemPiece(epoch)))})
 	}
 	for t := 0; ; t++ {
-		out = append(out, Message{"user", string(m.text(nil, m.userPiece(epoch, session, t, system, family)))})
+		out = append(out, Message{"user", string(appendText(nil, m.userPiece(epoch, session, t, system, family)))})
 		if t == turn {
 			return out
 		}
-		out = append(out, Message{"assistant", string(m.text(nil, m.assistantPiece(epoch, session, t, family)))})
+		out = append(out, Message{"assistant", string(appendText(nil, m.assistantPiece(epoch, session, t, family)))})
 	}
 }

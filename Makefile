@@ -1,0 +1,90 @@
+# Everything this repository can be asked to do. Needs Go 1.26, make and bash;
+# `make race` needs a C compiler as well, since the race detector is built on cgo.
+# `make help` lists the targets.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO ?= go
+
+# Go stamps the program with the nearest tag, the commit and whether the tree was
+# changed, which is what `kvfleet version` prints. It fails where git is missing or
+# refuses the folder, so there the stamp is left out.
+STAMP := $(if $(shell git rev-parse HEAD 2>/dev/null),true,false)
+
+# Without cgo the program is one static file.
+BUILD_FLAGS := -trimpath -buildvcs=$(STAMP) -ldflags "-s -w"
+
+# The folders that hold Go. gofmt would otherwise walk into out/ as well.
+FOLDERS := $(wildcard policies sim live calibrate traces cmd)
+
+# The fleet that was measured. It lies beside the repository, not in it, and
+# whatever needs it is left out where it is missing.
+MEASURED ?= ../shared/reference/rtx3090/grid.csv
+
+# The pinned linter and its configuration: every check there is. Package comments
+# (ST1000) are left to TestEveryPackageIntroducesItself, which also says where.
+STATICCHECK_VERSION := v0.8.2
+STATICCHECK := bin/staticcheck-$(STATICCHECK_VERSION)
+STATICCHECK_CHECKS := all,-ST1000
+
+# The packages that share memory between goroutines, or that a live driver will
+# call from several.
+RACE_PACKAGES ?= ./policies/router/... ./sim ./cmd/...
+
+FUZZ_TIME ?= 3s
+BENCH_TIME ?= 0.3s
+
+DEMO := out/demo
+BENCH := out/bench
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/kvfleet: stripped, static, stamped with its version
+	CGO_ENABLED=0 $(GO) build $(BUILD_FLAGS) -o bin/kvfleet ./cmd/kvfleet
+
+.PHONY: test
+test: ## all tests and examples
+	$(GO) mod download
+	$(GO) test -timeout 20m ./...
+
+.PHONY: demo
+demo: build ## the pressure grid of the measured fleet, its maps, and how far both are apart
+	@FLEET_MEASURED="$(MEASURED)" .ci/demo bin/kvfleet $(DEMO)
+
+.PHONY: bench
+bench: build ## Go benchmarks, then whole-command scale runs into out/bench
+	@mkdir -p $(BENCH)
+	$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCH_TIME) \
+	  $$(grep -rl --include='*_test.go' '^func Benchmark' $(FOLDERS) | xargs -n1 dirname | sort -u | sed 's,^,./,') \
+	  | tee $(BENCH)/go.txt
+	@.ci/scale bin/kvfleet $(BENCH)
+
+.PHONY: lint
+lint: $(STATICCHECK) ## gofmt, go vet and staticcheck
+	@unformatted=$$(gofmt -l $(FOLDERS)); \
+	  if [[ -n "$$unformatted" ]]; then printf 'not gofmt-formatted:\n%s\n' "$$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(STATICCHECK) -checks '$(STATICCHECK_CHECKS)' ./...
+
+$(STATICCHECK):
+	@mkdir -p bin
+	GOBIN="$(CURDIR)/bin" $(GO) install honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK_VERSION)
+	@mv bin/staticcheck $@
+
+.PHONY: race
+race: ## the race detector on the packages that know concurrency, long tests left out
+	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACE_PACKAGES)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for a few seconds (FUZZ_TIME=3s)
+	@.ci/fuzz $(FUZZ_TIME) $(FOLDERS)
+
+.PHONY: clean
+clean: ## remove bin and out
+	rm -rf bin out

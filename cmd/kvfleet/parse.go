@@ -1,0 +1,98 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kvfleet/traces/convert"
+)
+
+// A parser reads a flag's value.
+type parser[T any] struct {
+	kind  string // for help
+	want  string // for faults
+	parse func(text string) (T, bool)
+}
+
+func counts(least int) parser[int] {
+	return parser[int]{"N", "a whole number of at least " + strconv.Itoa(least), func(s string) (int, bool) {
+		n, err := strconv.ParseInt(s, 10, 32)
+		return int(n), err == nil && int(n) >= least
+	}}
+}
+
+// signed reads a count of which -1 means no limit.
+func signed() parser[int] {
+	p := counts(-1)
+	p.want += " (-1 is no limit)"
+	return p
+}
+
+func numbers(want string, ok func(float64) bool) parser[float64] {
+	return parser[float64]{"X", want, func(s string) (float64, bool) {
+		v, err := strconv.ParseFloat(s, 64)
+		return v + 0, err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) && ok(v)
+	}}
+}
+
+func positive() parser[float64] {
+	return numbers("a number above 0", func(v float64) bool { return v > 0 })
+}
+
+func notNegative() parser[float64] {
+	return numbers("a number of at least 0", func(v float64) bool { return v >= 0 })
+}
+
+func durations(want string, ok func(time.Duration) bool) parser[time.Duration] {
+	return parser[time.Duration]{"DURATION", want, func(s string) (time.Duration, bool) {
+		d, err := time.ParseDuration(s)
+		return d, err == nil && ok(d)
+	}}
+}
+
+func positiveTime() parser[time.Duration] {
+	return durations("a duration above 0, such as 300s", func(d time.Duration) bool { return d > 0 })
+}
+
+func notNegativeTime() parser[time.Duration] {
+	return durations("a duration of at least 0, such as 50s", func(d time.Duration) bool { return d >= 0 })
+}
+
+func seeds() parser[uint64] {
+	return parser[uint64]{"N", "a whole number from 0 to 2^64-1", func(s string) (uint64, bool) {
+		n, err := strconv.ParseUint(s, 10, 64)
+		return n, err == nil
+	}}
+}
+
+func words() parser[string] {
+	return parser[string]{"TEXT", "a text", func(s string) (string, bool) { return s, s != "" }}
+}
+
+func files() parser[string] {
+	return parser[string]{"FILE", "a file name", func(s string) (string, bool) { return s, s != "" }}
+}
+
+func directories() parser[string] {
+	return parser[string]{"DIR", "a directory name", func(s string) (string, bool) { return s, s != "" }}
+}
+
+func oneOf(names ...string) parser[string] {
+	return parser[string]{"NAME", "one of " + strings.Join(names, ", "), func(s string) (string, bool) {
+		return s, slices.Contains(names, s)
+	}}
+}
+
+func formats() parser[convert.Format] {
+	var names []string
+	for f := convert.Arrow; f <= convert.KvrouteProbe; f++ {
+		names = append(names, f.String())
+	}
+	return parser[convert.Format]{"NAME", "one of " + strings.Join(names, ", "), func(s string) (convert.Format, bool) {
+		at := slices.Index(names, s)
+		return convert.Arrow + convert.Format(max(0, at)), at >= 0
+	}}
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"kvfleet/traces/report"
+)
+
+type validateOptions struct {
+	measured string
+	json     bool
+	csv      string
+	limits   report.Limits
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "validate DIR --measured FILE",
+		Short: "Hold a sweep against measured cells",
+		Long: `Compares DIR/cells.csv with measured cells: goodput, hit rate, TTFT, recomputed
+prefill and winners. Exits with 1 if a limit is broken. Errors are ratios (0.025
+is 2.5%), those of the hit rate differences.`,
+		Example: "  kvfleet validate out/grid --measured ../shared/reference/rtx3090/grid.csv --max-median-error 0.025 --require-winners",
+		Args:    cobra.ExactArgs(1),
+	}
+	f := newFlags(c)
+	o := &validateOptions{}
+	l := &o.limits
+	one(f, &o.measured, files(), "measured", "grid of measured cells, CSV", "")
+	c.Flags().BoolVar(&o.json, "json", false, "JSON on standard output instead of the table")
+	one(f, &o.csv, files(), "csv", "also write the compared cells to this file", "")
+	one(f, &l.MaxMedianError, positive(), "max-median-error", "limit on the median goodput error over stable cells", "")
+	one(f, &l.MaxP90Error, positive(), "max-p90-error", "limit on its 90th percentile", "")
+	one(f, &l.MaxHitRateMedian, positive(), "max-hit-rate-median", "limit on the median hit rate error", "")
+	one(f, &l.MaxHitRateWorst, positive(), "max-hit-rate-worst", "limit on the worst", "")
+	one(f, &l.MaxTTFTP50, positive(), "max-ttft-p50", "limit on the median error of TTFT p50", "")
+	one(f, &l.MaxTTFTP99, positive(), "max-ttft-p99", "limit on the median error of TTFT p99", "")
+	c.Flags().BoolVar(&l.RequireWinners, "require-winners", false, "every decided point must have the right winner")
+	c.Flags().BoolVar(&l.RequireOverlap, "require-overlap", false, "every unstable cell's ranges must overlap")
+	c.RunE = func(_ *cobra.Command, args []string) error { return a.validate(f, o, args[0]) }
+	return c
+}
+
+func (a *app) validate(f *flags, o *validateOptions, dir string) error {
+	if o.measured == "" {
+		f.fault("--measured: missing, want a CSV of measured cells")
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	cells, err := report.ReadCells(filepath.Join(dir, "cells.csv"))
+	measured, errMeasured := report.ReadMeasured(o.measured)
+	if err := errors.Join(err, errMeasured); err != nil {
+		return err
+	}
+	_, defaults, err := a.sweptFleet(dir)
+	if err != nil {
+		return err
+	}
+	v, err := report.Matcher{Defaults: defaults}.Validate(cells, measured)
+	if err != nil {
+		return err
+	}
+	if o.csv != "" {
+		if err := writeOut(o.csv, v.WriteCSV); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		err = v.WriteJSON(a.stdout)
+	} else {
+		_, err = a.stdout.WriteString(v.Table())
+	}
+	broken := o.limits.Check(v)
+	if len(broken) > 0 {
+		broken = append(broken, fmt.Errorf("validate: %d limits broken", len(broken)))
+	}
+	return errors.Join(append([]error{err}, broken...)...)
+}

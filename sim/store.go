@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"kvfleet/traces/report"
+)
+
+// ErrOtherSweep is wrapped when a directory holds another sweep than the one
+// asked for.
+var ErrOtherSweep = errors.New("the directory holds another sweep")
+
+// A cellKey names a cell of a sweep.
+type cellKey struct {
+	driver                 string
+	load, workingSet, skew float64
+	policy, parameters     string
+	repetition             int
+}
+
+func keyOf(c *report.Cell) cellKey {
+	return cellKey{c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, c.Parameters, c.Repetition}
+}
+
+// A plan is a sweep's identity: two sweeps with equal plans give equal cells.
+type plan struct {
+	Schema      string    `json:"schema"`
+	Fleet       string    `json:"fleet"`
+	FleetHash   string    `json:"fleet_hash"`
+	Policies    []string  `json:"policies"`
+	WorkingSets []float64 `json:"working_sets"`
+	Skews       []float64 `json:"skews"`
+	Users       []int     `json:"users,omitempty"`
+	Rates       []float64 `json:"rates,omitempty"`
+	Arrivals    string    `json:"arrivals,omitempty"`
+	Shape       float64   `json:"shape,omitempty"`
+	Think       string    `json:"think,omitempty"`
+	Repetitions int       `json:"repetitions"`
+	Window      string    `json:"window"`
+	Warmup      string    `json:"warmup"`
+	Seed        uint64    `json:"seed"`
+}
+
+func (c *SweepConfig) plan() plan {
+	p := plan{
+		Schema: "kvfleet.plan/1", Fleet: c.Fleet.Name, FleetHash: c.FleetHash,
+		WorkingSets: c.WorkingSets, Skews: c.Skews, Users: c.Users, Rates: c.Rates,
+		Arrivals: c.Arrivals, Shape: c.Shape,
+		Repetitions: c.Repetitions, Window: c.Window.String(), Warmup: c.Warmup.String(), Seed: uint64(c.Seed),
+	}
+	if len(c.Rates) > 0 {
+		p.Think = c.Think.String()
+	}
+	for _, choice := range c.Policies {
+		p.Policies = append(p.Policies, choice.Spec.Name+":"+choice.Effective(c.Fleet.Bounds()))
+	}
+	return p
+}
+
+// A store is a sweep's directory: finished cells in cells.csv, and those of the
+// call under way in cells.part.csv, written as they finish.
+type store struct {
+	dir   string
+	have  map[cellKey]bool
+	cells []report.Cell
+	part  *os.File
+}
+
+const (
+	planFile  = "plan.json"
+	cellsFile = "cells.csv"
+	partFile  = "cells.part.csv"
+)
+
+// openStore makes or resumes the directory.
+func openStore(cfg *SweepConfig, jobs []job) (*store, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o777); err != nil {
+		return nil, err
+	}
+	if err := checkPlan(cfg); err != nil {
+		return nil, err
+	}
+	s := &store{dir: cfg.Dir, have: map[cellKey]bool{}}
+	wanted := map[cellKey]bool{}
+	for _, j := range jobs {
+		wanted[cfg.key(j)] = true
+	}
+	for _, name := range []string{cellsFile, partFile} {
+		if err := s.load(name, wanted); err != nil {
+			return nil, err
+		}
+	}
+	// The cells found in a part file move to cells.csv before a new part begins.
+	if err := s.write(); err != nil {
+		return nil, err
+	}
+	part, err := os.Create(filepath.Join(s.dir, partFile))
+	if err != nil {
+		return nil, err
+	}
+	s.part = part
+	return s, nil
+}
+
+// checkPlan refuses a directory of another sweep and writes the plan into a new
+// one.
+func checkPlan(cfg *SweepConfig) error {
+	want, err := json.MarshalIndent(cfg.plan(), "", "  ")
+	if err != nil {
+		panic(err) // strings and numbers
+	}
+	want = append(want, '\n')
+	path := filepath.Join(cfg.Dir, planFile)
+	got, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, cellsFile)); err == nil {
+			return fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
+		}
+		return writeFile(path, want)
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("sweep: %s differs from what was asked for: %w; choose another --out", path, ErrOtherSweep)
+	}
+	return nil
+}
+
+// load reads finished cells. A line that a killed process left unfinished at the
+// end of a part file is simulated again.
+func (s *store) load(name string, wanted map[cellKey]bool) error {
+	path := filepath.Join(s.dir, name)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if name == partFile {
+		text = text[:bytes.LastIndexByte(text, '\n')+1]
+	}
+	if len(text) == 0 {
+		return nil
+	}
+	cells, err := report.DecodeCells(bytes.NewReader(text), path)
+	if err != nil {
+		return err
+	}
+	for _, c := range cells {
+		k := keyOf(&c)
+		if !wanted[k] {
+			return fmt.Errorf("sweep: %s has a cell this sweep has not (%s, working set %v, skew %v): %w", path, c.Policy, c.WorkingSet, c.Skew, ErrOtherSweep)
+		}
+		if !s.have[k] {
+			s.have[k] = true
+			s.cells = append(s.cells, c)
+		}
+	}
+	return nil
+}
+
+func (s *store) has(k cellKey) bool { return s.have[k] }
+
+// add keeps a finished cell, on disk before it returns.
+func (s *store) add(c report.Cell) error {
+	var line bytes.Buffer
+	if err := report.WriteCells(&line, []report.Cell{c}); err != nil {
+		return err
+	}
+	text := line.Bytes()
+	if at, _ := s.part.Seek(0, 1); at > 0 {
+		text = text[bytes.IndexByte(text, '\n')+1:] // the header is there
+	}
+	if _, err := s.part.Write(text); err != nil {
+		return err
+	}
+	s.have[keyOf(&c)] = true
+	s.cells = append(s.cells, c)
+	return nil
+}
+
+// close sorts everything into cells.csv.
+func (s *store) close() ([]report.Cell, error) {
+	if err := s.part.Close(); err != nil {
+		return nil, err
+	}
+	if err := s.write(); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(filepath.Join(s.dir, partFile)); err != nil {
+		return nil, err
+	}
+	return s.cells, nil
+}
+
+func (s *store) write() error {
+	if len(s.cells) == 0 {
+		return nil
+	}
+	slices.SortFunc(s.cells, report.CompareCells)
+	var text bytes.Buffer
+	if err := report.WriteCells(&text, s.cells); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(s.dir, cellsFile), text.Bytes())
+}
+
+// writeFile replaces a file by renaming a finished one over it.
+func writeFile(path string, text []byte) error {
+	tmp := path + ".tmp"
+	f, err := os.Create(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+	}
+	return err
+}

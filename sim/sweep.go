@@ -1,0 +1,316 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"kvfleet/policies"
+	"kvfleet/traces"
+	"kvfleet/traces/report"
+	"kvfleet/traces/seed"
+	"kvfleet/traces/workload"
+)
+
+// SweepConfig describes a pressure grid: every combination of its axes, under
+// every policy, in every repetition, is a cell.
+type SweepConfig struct {
+	Fleet     *Fleet // required
+	FleetHash string // of the fleet file's bytes, hex; part of the sweep's identity
+	Policies  []policies.Choice
+
+	WorkingSets, Skews []float64
+	Users              []int     // closed loop: numbers of users
+	Rates              []float64 // open loop: requests per second; exactly one of the two
+	Arrivals           string    // open loop, as in Config
+	Shape              float64
+	Think              time.Duration
+
+	Repetitions    int
+	Window, Warmup time.Duration // as in Config
+	Seed           seed.Seed
+
+	// Workers is how many cells are simulated at once; 0 is one. It changes no
+	// number.
+	Workers int
+	// Dir receives plan.json and cells.csv. Cells it already holds are not
+	// simulated again.
+	Dir string
+	// Progress is told of each finished cell, one at a time; nil is silent.
+	Progress func(SweepProgress)
+}
+
+// SweepProgress is how far a sweep is.
+type SweepProgress struct {
+	Done, Total int   // cells, those found finished included
+	Skipped     int   // cells found finished
+	Requests    int64 // simulated by this call so far, warm-up included
+	Cell        report.Cell
+}
+
+// A SweepResult is what a sweep came to.
+type SweepResult struct {
+	Cells     []report.Cell // sorted
+	Simulated int           // cells simulated by this call
+	Requests  int64         // simulated by this call, warm-up included
+}
+
+// A job is one cell to simulate.
+type job struct {
+	choice           policies.Choice
+	driver           string
+	load             float64
+	workingSet, skew float64
+	repetition       int
+}
+
+// Validate reports every fault at once.
+func (c *SweepConfig) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("sweep: "+format, args...)) }
+	if c.Fleet == nil {
+		return errors.New("sweep: no fleet")
+	}
+	if len(c.Policies) == 0 {
+		fault("policies: none, want at least one")
+	}
+	seen := map[string]bool{}
+	for _, p := range c.Policies {
+		id := p.Spec.Name + ":" + p.Effective(c.Fleet.Bounds())
+		if seen[id] {
+			fault("policies: %s is given twice", id)
+		}
+		seen[id] = true
+	}
+	axis := func(name string, values []float64, ok func(float64) bool, want string) {
+		if len(values) == 0 {
+			fault("%s: none, want at least one", name)
+		}
+		seen := map[float64]bool{}
+		for _, v := range values {
+			if !ok(v) || seen[v] {
+				fault("%s: got %v, want %s, each once", name, v, want)
+			}
+			seen[v] = true
+		}
+	}
+	axis("working set", c.WorkingSets, func(v float64) bool { return v > 0 && v < 1e6 }, "positive ratios")
+	axis("skew", c.Skews, func(v float64) bool { return v >= 0 && v < 100 }, "exponents from 0 on")
+	switch {
+	case len(c.Users) > 0 && len(c.Rates) > 0:
+		fault("users and rate: want one of them, a closed loop or an open one")
+	case len(c.Rates) > 0:
+		axis("rate", c.Rates, func(v float64) bool { return v > 0 && v < 1e9 }, "positive requests per second")
+	default:
+		var users []float64
+		for _, u := range c.Users {
+			users = append(users, float64(u))
+		}
+		axis("users", users, func(v float64) bool { return v >= 1 }, "at least 1")
+	}
+	if c.Repetitions < 1 {
+		fault("repetitions: got %d, want at least 1", c.Repetitions)
+	}
+	if c.Window <= 0 || c.Warmup < 0 || c.Warmup >= c.Window {
+		fault("window and warmup: got %v and %v, want a window longer than its warm-up", c.Window, c.Warmup)
+	}
+	if c.Dir == "" {
+		fault("no output directory")
+	}
+	return errors.Join(faults...)
+}
+
+// jobs lists the cells so that those which share bytes follow one another.
+func (c *SweepConfig) jobs() []job {
+	driver, loads := DriverOpen, c.Rates
+	if len(c.Users) > 0 {
+		driver, loads = DriverClosed, nil
+		for _, u := range c.Users {
+			loads = append(loads, float64(u))
+		}
+	}
+	var jobs []job
+	for _, load := range loads {
+		for _, ws := range c.WorkingSets {
+			for _, skew := range c.Skews {
+				for rep := 1; rep <= c.Repetitions; rep++ {
+					for _, p := range c.Policies {
+						jobs = append(jobs, job{p, driver, load, ws, skew, rep})
+					}
+				}
+			}
+		}
+	}
+	return jobs
+}
+
+func (c *SweepConfig) key(j job) cellKey {
+	return cellKey{j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition}
+}
+
+// Sweep simulates what is missing of the grid. Cancelled, it keeps what is
+// finished and returns ctx's error; the same call then goes on from there.
+func Sweep(ctx context.Context, cfg SweepConfig) (SweepResult, error) {
+	if err := cfg.Validate(); err != nil {
+		return SweepResult{}, err
+	}
+	jobs := cfg.jobs()
+	store, err := openStore(&cfg, jobs)
+	if err != nil {
+		return SweepResult{}, err
+	}
+	var todo []job
+	for _, j := range jobs {
+		if !store.has(cfg.key(j)) {
+			todo = append(todo, j)
+		}
+	}
+	s := &sweeper{cfg: &cfg, store: store, todo: todo, total: len(jobs), skipped: len(jobs) - len(todo)}
+	runErr := s.run(ctx)
+	cells, err := store.close()
+	if err == nil {
+		err = runErr
+	}
+	return SweepResult{Cells: cells, Simulated: s.done, Requests: s.requests}, err
+}
+
+// A sweeper hands cells to workers and collects them.
+type sweeper struct {
+	cfg     *SweepConfig
+	store   *store
+	todo    []job
+	total   int
+	skipped int
+
+	mu       sync.Mutex
+	next     int
+	done     int
+	requests int64
+	err      error
+}
+
+func (s *sweeper) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var wg sync.WaitGroup
+	for range min(max(1, s.cfg.Workers), max(1, len(s.todo))) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			w := &worker{cfg: s.cfg}
+			for {
+				j, ok := s.take(ctx)
+				if !ok {
+					return
+				}
+				cell, requests, err := w.cell(ctx, j)
+				if !s.finish(cell, requests, err) {
+					stop()
+					return
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	if s.err == nil && s.next < len(s.todo) {
+		return ctx.Err()
+	}
+	return s.err
+}
+
+func (s *sweeper) take(ctx context.Context) (job, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == len(s.todo) || ctx.Err() != nil || s.err != nil {
+		return job{}, false
+	}
+	s.next++
+	return s.todo[s.next-1], true
+}
+
+func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		err = s.store.add(cell)
+	}
+	if err != nil {
+		if s.err == nil || errors.Is(s.err, context.Canceled) {
+			s.err = err
+		}
+		return false
+	}
+	s.done++
+	s.requests += requests
+	if s.cfg.Progress != nil {
+		s.cfg.Progress(SweepProgress{
+			Done: s.done + s.skipped, Total: s.total, Skipped: s.skipped, Requests: s.requests, Cell: cell,
+		})
+	}
+	return true
+}
+
+// A worker simulates cells one after another; cells of one epoch share their
+// prompts.
+type worker struct {
+	cfg     *SweepConfig
+	epoch   int
+	content *workload.Content
+	draws   *workload.Draws
+}
+
+func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
+	c := w.cfg
+	load, err := workload.Published(j.workingSet, j.skew, c.Fleet.KVTokens(), c.Seed).Resolve()
+	if err != nil {
+		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v: %w", j.workingSet, j.skew, err)
+	}
+	epoch := Epoch(j.driver, j.load, j.workingSet, j.skew, j.repetition)
+	if w.content == nil || epoch != w.epoch {
+		w.epoch = epoch
+		w.content = load.Content(epoch, c.Fleet.Tokenizer, c.Fleet.Engine.BlockSize)
+		w.draws = load.Draws()
+	}
+	cfg := Config{
+		Fleet: c.Fleet, Policy: j.choice, Seed: c.Seed,
+		Workload: load, Content: w.content, Draws: w.draws, Epoch: epoch,
+		Arrivals: c.Arrivals, Shape: c.Shape, Think: c.Think,
+		Window: c.Window, Warmup: c.Warmup,
+	}
+	if j.driver == DriverClosed {
+		cfg.Users = int(j.load)
+	} else {
+		cfg.Rate = j.load
+	}
+	r, err := Run(ctx, cfg)
+	if err != nil {
+		return report.Cell{}, 0, err
+	}
+	if r.Summary.Success == 0 {
+		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v, %s: no request of the window completed", j.workingSet, j.skew, j.choice.Spec.Name)
+	}
+	cell := NewCell(j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, &r)
+	return cell, r.Summary.Requests + r.Summary.OutsideWarmup + r.Summary.OutsideWindow, nil
+}
+
+// NewCell writes a run's result as a row of cells.csv.
+func NewCell(driver string, load, workingSet, skew float64, policy, parameters string, repetition int, r *Result) report.Cell {
+	s := &r.Summary
+	idle := make([]float64, len(r.IdleBeforeEvict))
+	for i, d := range r.IdleBeforeEvict {
+		idle[i] = d.Seconds()
+	}
+	return report.Cell{
+		Driver: driver, Load: load, WorkingSet: workingSet, Skew: skew,
+		Policy: policy, Parameters: parameters, Repetition: repetition,
+		Requests: int(s.Requests), Success: int(s.Success), SLOViolation: int(s.SLOViolation),
+		Failed: int(s.Failed), Dropped: int(s.Dropped), Cancelled: int(s.Cancelled),
+		GoodputRPS: s.GoodputRPS, ThroughputRPS: s.ThroughputRPS,
+		TTFTP50MS: s.TTFTP50, TTFTP99MS: s.TTFTP99, ITLP50MS: s.ITLP50, E2EP50MS: s.E2EP50,
+		PrefixCacheHitRate: s.HitRate, RecomputedPrefillTokens: s.RecomputedPerRequest,
+		BusiestReplicaShare: s.BusiestShare, SpillShare: s.SpillShare,
+		IdleBeforeEvictP90Second: traces.Quantile(idle, 0.9),
+	}
+}
