@@ -78,8 +78,11 @@ $(STATICCHECK):
 	@mv bin/staticcheck $@
 
 .PHONY: race
-race: ## the race detector on the packages that know concurrency, long tests left out
+race: ## the race detector on what runs concurrently: short tests and a sweep of four workers
 	CGO_ENABLED=1 $(GO) test -race -short -timeout 20m $(RACE_PACKAGES)
+	@rm -rf out/race
+	CGO_ENABLED=1 $(GO) run -race ./cmd/kvfleet sweep --out out/race --workers 4 \
+	  --working-set 1,3 --skew 1 --users 16 --repetitions 1 --window 30s --warmup 5s
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for a few seconds (FUZZ_TIME=3s)

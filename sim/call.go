@@ -48,7 +48,9 @@ type call struct {
 	sent       time.Duration
 	decided    time.Duration
 	dispatched time.Duration
-	firstSeen  time.Duration
+	submitAt   time.Duration // when its front end hands it to the engine
+	firstSeen  time.Duration // when the client has the first token; -1 not yet known
+	lastSeen   time.Duration // when the client has the last one
 	prefilled  bool
 	reroutes   int32
 	from       policies.ReplicaID // rerouted from
@@ -77,7 +79,7 @@ func (c *cluster) send(p Prompt) {
 	req.Reset()
 	c.serial++
 	*k = call{
-		open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1,
+		open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1, lastSeen: -1,
 		from: policies.NoReplica, node: policies.NoReplica,
 		exclude: k.exclude[:0], blocks: k.blocks[:0], prefix: k.prefix[:0],
 	}
@@ -140,6 +142,7 @@ func (c *cluster) reroute(i int32) {
 	k.exclude = append(k.exclude, k.node)
 	k.reroutes++
 	k.from, k.node = k.node, policies.NoReplica
+	k.firstSeen = -1 // a token that was on its way is lost
 	k.waiting = false
 	req := k.req
 	id, blocks, prompt, stop, most := req.ID, req.Blocks, req.Prompt, req.Stop, req.Max
@@ -167,7 +170,7 @@ type ends cluster
 func (e *ends) Fire(at time.Duration, arg int64) {
 	c := (*cluster)(e)
 	k := &c.calls[arg]
-	if !k.open || k.generation != c.nodes[k.node].generation || k.req.Output() < k.req.Stop {
+	if !k.open || k.lastSeen != at || k.generation != c.nodes[k.node].generation || k.req.Output() < k.req.Stop {
 		return
 	}
 	c.nodes[k.node].leave(int32(arg))
@@ -186,9 +189,9 @@ func (c *cluster) finish(i int32, outcome traces.Outcome, reason string) {
 		c.router.Done(now, k.node, pending)
 	}
 	c.row(k, outcome, reason, now)
-	cookie := k.prompt.driverCookie
+	cookie, refused := k.prompt.driverCookie, k.node == policies.NoReplica
 	k.open = false
 	c.openCalls--
 	c.freeCalls = append(c.freeCalls, i)
-	c.driver.ended(cookie, now)
+	c.driver.ended(cookie, now, refused)
 }

@@ -15,8 +15,11 @@ import (
 // A driver decides what is sent and when.
 type driver interface {
 	start(c *cluster) error
+	// more says whether the driver has yet to send something.
+	more() bool
 	// ended is told that the call with the driver's cookie is over.
-	ended(cookie int64, now time.Duration)
+	// refused says that no replica took it.
+	ended(cookie int64, now time.Duration, refused bool)
 }
 
 // A cluster is a fleet at run time: loop, router, replicas and the calls on
@@ -134,5 +137,5 @@ func (s *reports) Fire(at time.Duration, _ int64) {
 
 // running says whether periodic events must go on.
 func (c *cluster) running() bool {
-	return c.openCalls > 0 || c.loop.Now() < c.cfg.Window
+	return c.openCalls > 0 || c.loop.Now() < c.cfg.Window || c.driver.more()
 }

@@ -83,7 +83,14 @@ func (d *closed) next(u int) {
 	d.c.send(p)
 }
 
-func (d *closed) ended(cookie int64, now time.Duration) {
+// retryAfter is how long a client stays away that was told there is no replica.
+// At once would be for ever: being refused takes no time.
+const retryAfter = time.Second
+
+func (d *closed) ended(cookie int64, now time.Duration, refused bool) {
+	if refused {
+		now += retryAfter
+	}
 	if now >= d.c.cfg.Window {
 		return
 	}
@@ -98,6 +105,9 @@ func (d *closed) ended(cookie int64, now time.Duration) {
 	// so that a run without replicas does not recurse.
 	d.c.loop.At(now, rankArrive, (*closedTurns)(d), cookie)
 }
+
+// more is false: users send until the window closes, known by the clock.
+func (d *closed) more() bool { return false }
 
 type closedTurns closed
 
@@ -165,4 +175,7 @@ func (d *open) Fire(at time.Duration, _ int64) {
 	d.c.send(p)
 }
 
-func (d *open) ended(int64, time.Duration) {}
+// more is false: what the window has yet to bring is known by the clock.
+func (d *open) more() bool { return false }
+
+func (d *open) ended(int64, time.Duration, bool) {}

@@ -102,7 +102,7 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 	case "kill":
 		c.kill(n)
 	case "restart":
-		c.loop.At(at+c.fleet.Health.StartUp, rankFault, (*startUps)(c), int64(n.id))
+		c.loop.At(at+c.fleet.Health.StartUp, rankFault, (*startUps)(c), int64(n.id)|n.started<<32)
 	case "drain":
 		n.drained = true
 		c.setRotation(n, false, false)
@@ -117,6 +117,8 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 			n.slow = 1
 		}
 		n.engine.SetSlow(n.slow)
+		n.engine.Reprice(at)
+		n.arm()
 	case "event_gap":
 		n.muted = !over
 	default:
@@ -127,6 +129,7 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 // kill ends a process. What its clients were reading is lost; what nobody has
 // seen anything of is placed again.
 func (c *cluster) kill(n *node) {
+	n.started++
 	if !n.alive {
 		return
 	}
@@ -135,6 +138,7 @@ func (c *cluster) kill(n *node) {
 	n.generation++
 	n.armed++
 	n.dueAt = -1
+	n.engine.CatchUp(now)
 	n.engine.Kill()
 	n.seq = 0
 	n.samples = n.samples[:0]
@@ -162,9 +166,9 @@ func (c *cluster) refused(i int32, n *node) {
 type startUps cluster
 
 // Fire is a restarted process beginning to serve.
-func (s *startUps) Fire(at time.Duration, id int64) {
-	n := (*cluster)(s).nodes[id]
-	if n.alive {
+func (s *startUps) Fire(at time.Duration, arg int64) {
+	n := (*cluster)(s).nodes[arg&(undo-1)]
+	if n.alive || arg>>32 != n.started {
 		return
 	}
 	n.alive = true

@@ -63,8 +63,27 @@ type FrontEnd struct {
 	// DelayMS and DelayTokenMS pass without occupying it.
 	DelayMS      float64 `yaml:"delay_ms"`
 	DelayTokenMS float64 `yaml:"delay_token_ms"`
+	// StreamMS of the process's time goes into every token it sends to a client.
+	// What is left serves requests.
+	StreamMS float64 `yaml:"stream_ms"`
 	// EgressMS passes between a token's step and the client's reading it.
 	EgressMS float64 `yaml:"egress_ms"`
+}
+
+// leastShare is what streaming leaves of the front end at the least: a process
+// that is overwhelmed still takes turns.
+const leastShare = 0.2
+
+// service is how long a prompt of so many tokens occupies the front end while
+// the engine brings out rate tokens per second.
+func (f *FrontEnd) service(tokens, rate float64) time.Duration {
+	share := max(leastShare, 1-rate*f.StreamMS/1e3)
+	return millis((f.ServiceMS + f.ServiceTokenMS*tokens) / share)
+}
+
+// delay is how long it takes beyond that.
+func (f *FrontEnd) delay(tokens float64) time.Duration {
+	return millis(f.DelayMS + f.DelayTokenMS*tokens)
 }
 
 // Output says how long answers are.
@@ -178,7 +197,7 @@ func (f *Fleet) Validate() error {
 	}{
 		{"front_end.service_ms", f.FrontEnd.ServiceMS}, {"front_end.service_token_ms", f.FrontEnd.ServiceTokenMS},
 		{"front_end.delay_ms", f.FrontEnd.DelayMS}, {"front_end.delay_token_ms", f.FrontEnd.DelayTokenMS},
-		{"front_end.egress_ms", f.FrontEnd.EgressMS}, {"router.overhead_ms", f.Router.OverheadMS},
+		{"front_end.stream_ms", f.FrontEnd.StreamMS}, {"front_end.egress_ms", f.FrontEnd.EgressMS}, {"router.overhead_ms", f.Router.OverheadMS},
 		{"router.tokenize_ms", f.Router.TokenizeMS}, {"router.tokenize_token_ms", f.Router.TokenizeTokenMS},
 		{"router.event_delay_ms", f.Router.EventDelayMS}, {"slo.ttft_ms", f.SLO.TTFTMS}, {"slo.itl_ms", f.SLO.ITLMS},
 	} {

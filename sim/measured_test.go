@@ -151,8 +151,8 @@ func (s *benchSends) Fire(at time.Duration, i int64) {
 	f := &b.fleet.FrontEnd
 	r := b.rows[i]
 	r.sentSim = float64(at) / 1e6
-	b.frontEnd = max(at, b.frontEnd) + millis(f.ServiceMS+f.ServiceTokenMS*float64(r.prompt))
-	b.loop.At(b.frontEnd+millis(f.DelayMS+f.DelayTokenMS*float64(r.prompt)), rankSubmit, (*benchSubmits)(b), i)
+	b.frontEnd = max(at, b.frontEnd) + f.service(float64(r.prompt), b.engine.TokenRate())
+	b.loop.At(b.frontEnd+f.delay(float64(r.prompt)), rankSubmit, (*benchSubmits)(b), i)
 }
 
 type benchSubmits bench
@@ -183,18 +183,17 @@ type benchHeat bench
 
 func (h *benchHeat) Fire(at time.Duration, _ int64) {
 	b := (*bench)(h)
-	activity := make([]thermal.Activity, len(b.fleet.Thermal.Cards))
-	for i := range activity {
-		activity[i] = b.others
+	all := make([]thermal.Activity, len(b.fleet.Thermal.Cards))
+	for i := range all {
+		all[i] = b.others
 	}
 	busy, prefill := b.engine.Usage()
-	worked, prefilled := busy-b.busy, prefill-b.prefill
-	b.busy, b.prefill = busy, prefill
-	activity[b.gpu] = thermal.Activity{}
-	if worked > 0 {
-		activity[b.gpu] = thermal.Activity{Busy: min(1, worked.Seconds()), Prefill: min(1, float64(prefilled)/float64(worked))}
+	all[b.gpu] = thermal.Activity{}
+	if worked, prefilled := second(busy-b.busy, prefill-b.prefill); worked > 0 {
+		b.busy, b.prefill = b.busy+worked, b.prefill+prefilled
+		all[b.gpu] = activity(worked, prefilled)
 	}
-	b.chassis.Advance(at-benchOrigin+time.Second, activity)
+	b.chassis.Advance(at-benchOrigin+time.Second, all)
 	b.engine.SetClock(b.chassis.ComputeFactor(b.gpu))
 	if b.left > 0 {
 		b.loop.At(at+time.Second, rankHeat, h, 0)

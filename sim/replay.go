@@ -58,7 +58,10 @@ func (d *replay) reject(p *Prompt, reason string) {
 	d.rejected = append(d.rejected, Rejection{name, reason})
 }
 
-func (d *replay) ended(int64, time.Duration) {}
+// more says whether prompts are left.
+func (d *replay) more() bool { return d.k < len(d.prompts) }
+
+func (d *replay) ended(int64, time.Duration, bool) {}
 
 // identities turns a trace's block ids into what router and engine see: 64-byte
 // prefix blocks and engine blocks that are equal exactly as far as the trace
@@ -105,8 +108,9 @@ func (s *identities) blocks(dst []uint64, p *Prompt) []uint64 {
 	return dst
 }
 
-// prefix appends hashes for the prompt's whole 64-byte blocks, at the fleet's
-// bytes per token.
+// prefix appends hashes for the prompt's whole 64-byte blocks. Where a trace block
+// ends in them follows from the fleet's bytes per token, the same for every
+// prompt: at each prompt's own ratio, equal tokens would lie at different bytes.
 func (s *identities) prefix(dst []uint64, p *Prompt) []uint64 {
 	s.serial++
 	bytes := int(float64(p.Tokens) * s.bytes)
@@ -114,21 +118,17 @@ func (s *identities) prefix(dst []uint64, p *Prompt) []uint64 {
 		bytes = p.Bytes
 	}
 	dst = slices.Grow(dst, bytes/64)
-	perToken := float64(bytes) / float64(max(1, p.Tokens))
 	own := seed.Mix(0x6b76, s.serial)
-	known := int(float64(len(p.Trace)*p.TraceBlock) * perToken) // bytes the trace speaks of
-	i, end := 0, 0
-	if len(p.Trace) > 0 {
-		end = int(float64(p.TraceBlock) * perToken)
-	}
+	ends := func(i int) int { return int(float64((i+1)*p.TraceBlock) * s.bytes) }
+	known := ends(len(p.Trace) - 1) // bytes the trace speaks of
+	i := 0
 	for at := 64; at <= bytes; at += 64 {
 		if at > known {
 			dst = append(dst, mix(own, uint64(at)))
 			continue
 		}
-		for at > end {
+		for at > ends(i) {
 			i++
-			end = int(float64((i+1)*p.TraceBlock) * perToken)
 		}
 		dst = append(dst, mix(p.Trace[i], uint64(at)))
 	}

@@ -17,6 +17,7 @@ type node struct {
 
 	alive      bool
 	generation int64         // of the process; what was scheduled for an older one is void
+	started    int64         // of the start-up under way; a kill voids it
 	armed      int64         // of the pending engine event
 	dueAt      time.Duration // when that is due
 	frontEnd   time.Duration // when the front end is free
@@ -47,11 +48,12 @@ func (n *node) accept(call int32, at time.Duration) {
 	k := &n.c.calls[call]
 	tokens := float64(k.req.Prompt)
 	begin := max(at, n.frontEnd)
-	n.frontEnd = begin + n.scaled(millis(f.ServiceMS+f.ServiceTokenMS*tokens))
+	n.frontEnd = begin + n.scaled(f.service(tokens, n.engine.TokenRate()))
 	k.generation = n.generation
 	k.slot = int32(len(n.inside))
 	n.inside = append(n.inside, call)
-	n.c.loop.At(n.frontEnd+n.scaled(millis(f.DelayMS+f.DelayTokenMS*tokens)), rankSubmit, (*submits)(n.c), int64(call))
+	k.submitAt = n.frontEnd + n.scaled(f.delay(tokens))
+	n.c.loop.At(k.submitAt, rankSubmit, (*submits)(n.c), int64(call))
 }
 
 func (n *node) scaled(d time.Duration) time.Duration {
@@ -98,11 +100,12 @@ type submits cluster
 func (s *submits) Fire(at time.Duration, arg int64) {
 	c := (*cluster)(s)
 	k := &c.calls[arg]
-	if !k.open {
+	// A call that was placed again, or its reused place, is due another time.
+	if !k.open || !k.waiting || k.submitAt != at {
 		return
 	}
 	n := c.nodes[k.node]
-	if k.generation != n.generation || !k.waiting {
+	if k.generation != n.generation {
 		return
 	}
 	k.waiting = false
@@ -119,7 +122,9 @@ func (n *node) FirstToken(r *engine.Request, at time.Duration) {
 
 // Finished schedules the end of the answer at the client.
 func (n *node) Finished(r *engine.Request, at time.Duration) {
-	n.c.loop.At(at+n.c.egress, rankClient, (*ends)(n.c), r.ID)
+	k := &n.c.calls[r.ID]
+	k.lastSeen = at + n.c.egress
+	n.c.loop.At(k.lastSeen, rankClient, (*ends)(n.c), r.ID)
 }
 
 // Stepped sends the step's KV events on their way.

@@ -147,8 +147,8 @@ func (s *store) load(name string, wanted map[cellKey]bool) error {
 	if name == partFile {
 		text = text[:bytes.LastIndexByte(text, '\n')+1]
 	}
-	if len(text) == 0 {
-		return nil
+	if len(text) == 0 || name == partFile && bytes.Count(text, []byte("\n")) == 1 {
+		return nil // killed before its first row was whole
 	}
 	cells, err := report.DecodeCells(bytes.NewReader(text), path)
 	if err != nil {

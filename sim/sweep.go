@@ -257,6 +257,7 @@ func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
 type worker struct {
 	cfg     *SweepConfig
 	epoch   int
+	load    workload.MultiTurn
 	content *workload.Content
 	draws   *workload.Draws
 }
@@ -268,8 +269,8 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v: %w", j.workingSet, j.skew, err)
 	}
 	epoch := Epoch(j.driver, j.load, j.workingSet, j.skew, j.repetition)
-	if w.content == nil || epoch != w.epoch {
-		w.epoch = epoch
+	if w.content == nil || epoch != w.epoch || load != w.load {
+		w.epoch, w.load = epoch, load
 		w.content = load.Content(epoch, c.Fleet.Tokenizer, c.Fleet.Engine.BlockSize)
 		w.draws = load.Draws()
 	}

@@ -44,19 +44,19 @@ func PromptsFromRows(rows traces.Source) ([]Prompt, TraceReport, error) {
 }
 
 func promptFromRow(r *traces.Row, report *TraceReport) (Prompt, error) {
-	at := r.ScheduledAt
+	at, field := r.ScheduledAt, "scheduled_at"
 	if r.SentAt != traces.None {
-		at = r.SentAt
+		at, field = r.SentAt, "sent_at"
 	}
-	if at == traces.None || at < 0 {
-		return Prompt{}, fmt.Errorf("scheduled_at: got none, want the time it is due")
+	if at < 0 {
+		return Prompt{}, fmt.Errorf("%s: got %s, want the time it is due, ns from 0 on", field, number(at))
 	}
-	tokens := r.PromptTokens
+	tokens, field := r.PromptTokens, "prompt_tokens"
 	if r.EnginePromptTokens != traces.None {
-		tokens = r.EnginePromptTokens
+		tokens, field = r.EnginePromptTokens, "engine_prompt_tokens"
 	}
-	if tokens == traces.None || tokens < 1 {
-		return Prompt{}, fmt.Errorf("prompt_tokens: got %s, want at least 1", number(tokens))
+	if tokens < 1 {
+		return Prompt{}, fmt.Errorf("%s: got %s, want at least 1", field, number(tokens))
 	}
 	stop, most := r.OutputTokens, r.MaxTokens
 	if stop != traces.None && stop > 0 {

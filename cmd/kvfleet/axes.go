@@ -19,18 +19,29 @@ type loadOptions struct {
 }
 
 func (o *loadOptions) declare(f *flags, c *cobra.Command) {
-	kinds := []string{"even", "poisson", "gamma"}
-	one(f, &o.arrivals, oneOf(kinds...), "arrivals", "open loop: even, poisson or gamma", "even")
-	complete(c, "arrivals", kinds)
-	one(f, &o.shape, positive(), "shape", "gamma arrivals: shape; 1 is Poisson, less is burstier", "")
-	one(f, &o.think, positiveTime(), "think", "open loop: between a conversation's turns", "5s")
+	o.declareArrivals(f, c)
 	one(f, &o.window, positiveTime(), "window", "whole length of a cell", "300s")
 	one(f, &o.warmup, notNegativeTime(), "warmup", "uncounted opening of the window", "50s")
 	one(f, &o.seed, seeds(), "seed", "of everything drawn", "1")
 }
 
+func (o *loadOptions) declareArrivals(f *flags, c *cobra.Command) {
+	kinds := []string{"even", "poisson", "gamma"}
+	one(f, &o.arrivals, oneOf(kinds...), "arrivals", "open loop: even, poisson or gamma", "even")
+	complete(c, "arrivals", kinds)
+	one(f, &o.shape, positive(), "shape", "gamma arrivals: shape; 1 is Poisson, less is burstier", "")
+	one(f, &o.think, positiveTime(), "think", "open loop: between a conversation's turns", "5s")
+}
+
 // check faults what does not go together. open says that the loop is open.
 func (o *loadOptions) check(f *flags, open bool) {
+	o.checkArrivals(f, open)
+	if o.warmup >= o.window {
+		f.fault("--warmup: got %v of a window of %v, want it to leave something to count", o.warmup, o.window)
+	}
+}
+
+func (o *loadOptions) checkArrivals(f *flags, open bool) {
 	f.only(open, "without --rate", "arrivals", "shape", "think")
 	gamma := o.arrivals == "gamma"
 	if open {
@@ -38,9 +49,6 @@ func (o *loadOptions) check(f *flags, open bool) {
 	}
 	if open && gamma && !f.given("shape") {
 		f.fault("--arrivals gamma: want a --shape too")
-	}
-	if o.warmup >= o.window {
-		f.fault("--warmup: got %v of a window of %v, want it to leave something to count", o.warmup, o.window)
 	}
 }
 

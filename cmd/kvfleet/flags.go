@@ -59,7 +59,7 @@ type value struct {
 	kind  string // what help calls the value
 	where string // what a fault calls it
 	given bool
-	many  bool // several values make sense
+	many  bool                                // several values make sense
 	read  func(text string, first bool) error // its error says what is wanted
 }
 
@@ -75,14 +75,16 @@ func (v *value) Set(text string) error {
 	return nil
 }
 
+// add declares a flag; a name may end in a comma and its one-letter form.
 func (f *flags) add(name, kind, usage, def string, read func(text string, first bool) error) *value {
+	name, short, _ := strings.Cut(name, ",")
 	v := &value{flags: f, text: def, kind: kind, where: "--" + name, read: read}
 	if def != "" {
 		if err := read(def, true); err != nil {
 			panic(fmt.Sprintf("kvfleet: default of --%s: %v", name, err))
 		}
 	}
-	f.set.Var(v, name, usage)
+	f.set.VarP(v, name, short, usage)
 	return v
 }
 
@@ -101,7 +103,7 @@ func one[T any](f *flags, to *T, p parser[T], name, usage, def string) {
 // list declares a flag of values joined by commas, which may be repeated. What
 // is given replaces the default.
 func list[T comparable](f *flags, to *[]T, p parser[T], name, usage, def string) {
-	v := f.add(name, p.kind+",…", usage, def, func(text string, first bool) error {
+	v := f.add(name, p.kind+",...", usage, def, func(text string, first bool) error {
 		if first {
 			*to = nil
 		}

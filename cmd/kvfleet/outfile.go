@@ -69,5 +69,15 @@ func ignoreMissing(err error) error {
 	return err
 }
 
+// output faults an output that is no file that a finished one may replace.
+func (f *flags) output(flag, path string) {
+	if path == "" {
+		return
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		f.fault("--%s: %s is no regular file; a finished output takes the place of what has its name", flag, path)
+	}
+}
+
 // samePlace says whether two paths name one file, as far as their text tells.
 func samePlace(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }

@@ -50,7 +50,7 @@ func group(c *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	}
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return fmt.Errorf("%s: want one of %s", c.CommandPath(), strings.Join(names, ", "))
+			return fmt.Errorf("%s: want a command, one of %s", c.Name(), strings.Join(names, ", "))
 		}
 		if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 			return fmt.Errorf("unknown command %q for %q: did you mean %q?", args[0], c.CommandPath(), near[0])

@@ -53,7 +53,7 @@ What the command line gives comes first.`,
 	f := newFlags(c)
 	o := &sweepOptions{}
 	declareFleet(f, c, &o.fleet)
-	texts(f, &o.policies, "NAME[:k=v,…]", "policy", "a policy, repeatable (default: the five main ones)")
+	texts(f, &o.policies, "NAME[:k=v,...]", "policy", "a policy, repeatable (default: the five main ones)")
 	complete(c, "policy", policyNames())
 	list(f, &o.workingSets, positive(), "working-set", "session-pool tokens over the fleet's KV tokens", "0.25,1,3,8")
 	list(f, &o.skews, notNegative(), "skew", "Zipf exponents over the session pool", "0,1,1.4")
@@ -153,11 +153,11 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 		RequestsPerCPUSecond: perSecond(result.Requests, spent.CPUS),
 		GOMAXPROCS:           runtime.GOMAXPROCS(0), Workers: o.workers, Interrupted: interrupted,
 	}
-	if err := errors.Join(a.keepRecord(o.out, record)); err != nil {
+	if err := a.keepRecord(o.out, record); err != nil {
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("sweep: interrupted with %d of %d cells finished; the same command goes on from there: %w", len(result.Cells), watch.total, err)
+		return fmt.Errorf("sweep: interrupted with %d of %d cells finished; the same command goes on from there", len(result.Cells), watch.total)
 	}
 	a.talk("%s cells in %s", grouped(int64(len(result.Cells))), filepath.Join(o.out, "cells.csv"))
 	return nil

@@ -49,6 +49,7 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	if o.measured == "" {
 		f.fault("--measured: missing, want a CSV of measured cells")
 	}
+	f.output("csv", o.csv)
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -77,7 +78,7 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	}
 	broken := o.limits.Check(v)
 	if len(broken) > 0 {
-		broken = append(broken, fmt.Errorf("validate: %d limits broken", len(broken)))
+		broken = append(broken, fmt.Errorf("validate: %s broken", plural(int64(len(broken)), "limit")))
 	}
 	return errors.Join(append([]error{err}, broken...)...)
 }

@@ -269,3 +269,13 @@ func (e *Engine) Kill() []*Request {
 	}
 	return lost
 }
+
+// TokenRate is how many tokens per second the step under way brings out for
+// requests that decode; 0 when none does.
+func (e *Engine) TokenRate() float64 {
+	c := e.cur
+	if len(c.decodes) == 0 {
+		return 0
+	}
+	return float64(len(c.decodes)) / (c.host + c.busy).Duration().Seconds()
+}

@@ -49,7 +49,7 @@ func newWorld(t *testing.T, cfg Config, opts Options) *world {
 // testParams are plain numbers that make different steps take different times.
 func testParams() latency.Params {
 	return latency.Params{
-		WeightsMS: 5, DenseTokenMS: 0.2, TileTokens: 16, PairMS: 1e-4,
+		WeightsMS: 5, DenseTokenMS: 0.2, TileTokens: 32, PairMS: 1e-4,
 		MixedDecodeMS: 0.05, MixedContextMS: 1e-3, SustainedShare: 0.05, SustainedMS: 100,
 		EagerMS: 1, PrefillMixedMS: 2, HostMS: 1.5, HostRequestMS: 0.1, ColdStartMS: 4,
 		DecodeComputeShare: 0.4, NoiseShare: 0.02,
@@ -231,7 +231,11 @@ func randomScene(seed uint64, kills bool) scene {
 	}
 	spread := time.Duration(1+rng.IntN(1500)) * time.Millisecond
 	at := time.Duration(0)
-	for id := range 10 + rng.IntN(40) {
+	requests := 10 + rng.IntN(40)
+	if rng.IntN(20) == 0 {
+		requests *= 8
+	}
+	for id := range requests {
 		if rng.IntN(4) > 0 { // or at the same instant
 			at += time.Duration(rng.Int64N(int64(spread)))
 		}

@@ -31,7 +31,7 @@ type Request struct {
 	admitted  bool
 	displaced bool // preempted and waiting again
 	held      []int32
-	own       []ownBlock // full blocks of generated tokens, from when it was last preempted
+	own       []ownBlock // full blocks of generated tokens, when it was preempted
 	runs      []run
 }
 

@@ -177,10 +177,7 @@ func (e *Engine) cacheFull(r *Request, before int) {
 // preempt evicts the last running request, to be computed again later.
 func (e *Engine) preempt(r *Request, at latency.Ticks) {
 	e.running = e.running[:len(e.running)-1]
-	r.own = r.own[:0]
-	for i := len(r.Blocks); i < r.computed/e.cfg.BlockSize; i++ {
-		r.own = append(r.own, ownBlock{hash: e.pool.Hash(r.held[i]), slot: r.held[i]})
-	}
+	e.rememberOwn(r)
 	e.pool.Release(r.held, at.Duration())
 	r.held = r.held[:0]
 	r.computed = 0
@@ -199,6 +196,15 @@ func (e *Engine) preempt(r *Request, at latency.Ticks) {
 		e.waiting[0] = r
 	}
 	e.version++
+}
+
+// rememberOwn notes where a request's full blocks of generated tokens are, before
+// it lets go of them.
+func (e *Engine) rememberOwn(r *Request) {
+	r.own = r.own[:0]
+	for i := len(r.Blocks); i < r.computed/e.cfg.BlockSize; i++ {
+		r.own = append(r.own, ownBlock{hash: e.pool.Hash(r.held[i]), slot: r.held[i]})
+	}
 }
 
 // blocks is how many blocks hold so many tokens.

@@ -2,6 +2,9 @@ package engine
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,14 +68,28 @@ func TestLaws(t *testing.T) {
 	}
 	for seed := range uint64(scenes) {
 		s := randomScene(1<<32+seed, seed%2 == 0)
+		plain := seed%3 == 0 // every step at its list price
+		if plain {
+			s.noise = 0
+			s.actions = slices.DeleteFunc(s.actions, func(a action) bool { return a.x != 0 })
+		}
+		model, err := latency.New(testParams())
+		if err != nil {
+			t.Fatal(err)
+		}
 		var end time.Duration
-		tokens := 0
 		w, _ := s.play(t, true, func(x Step) {
 			if x.Start < end {
 				t.Errorf("scene %d: a step starts at %v, the one before ends at %v", seed, x.Start, end)
 			}
 			end = x.Start + x.Busy
-			tokens += x.DecodeReqs
+			if n := x.DecodeReqs + x.PrefillReqs; plain && x.PrefillTokens == x.PrefillReqs {
+				base, per := model.Decode(n, 1)
+				want := (base + per*latency.Ticks(x.DecodeContext+x.PrefillContext)).Duration()
+				if x.Busy != want {
+					t.Errorf("scene %d: %d requests over %d tokens take %v, want %v", seed, n, x.DecodeContext, x.Busy, want)
+				}
+			}
 			if n := x.PrefillTokens + x.DecodeReqs; n > s.cfg.TokenBudget || n == 0 {
 				t.Errorf("scene %d: a step of %d tokens, want 1 to %d", seed, n, s.cfg.TokenBudget)
 			}
@@ -117,5 +134,82 @@ func law(t *testing.T, seed uint64, r *Request) {
 	}
 	if r.Output() > 0 && !(r.Submitted <= r.Admitted && r.Admitted < r.First && r.First <= r.Last) {
 		t.Errorf("scene %d: request %d: submitted %d admitted %d first %d last %d, want them in order", seed, r.ID, r.Submitted, r.Admitted, r.First, r.Last)
+	}
+}
+
+func TestSubmitRefuses(t *testing.T) {
+	for name, r := range map[string]Request{
+		"no answer":           {Prompt: 4, Max: 1},
+		"more than max":       {Prompt: 4, Max: 1, Stop: 2},
+		"no prompt":           {Max: 1, Stop: 1},
+		"too many blocks":     {Prompt: 7, Blocks: []uint64{1, 2}, Max: 1, Stop: 1},
+		"longer than a cache": {Prompt: 30, Max: 12, Stop: 1},
+	} {
+		w := newWorld(t, Config{BlockSize: 4, Blocks: 11, TokenBudget: 8, MaxSeqs: 8}, Options{})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic, want one", name)
+				}
+			}()
+			w.e.Submit(&r, 0)
+		}()
+	}
+	w := newWorld(t, Config{BlockSize: 4, Blocks: 11, TokenBudget: 8, MaxSeqs: 8}, Options{})
+	w.run([]action{{kind: "submit", req: Request{Prompt: 30, Max: 11, Stop: 11}}})
+}
+
+func TestConfigFaults(t *testing.T) {
+	err := Config{BlockSize: 0, Blocks: 1, MaxSeqs: 0, TokenBudget: 0, IdleTTL: -1}.Validate()
+	for _, name := range []string{"block_size", "num_gpu_blocks", "max_num_seqs", "max_num_batched_tokens", "idle_ttl"} {
+		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+name+":") {
+			t.Errorf("got %v, want a line about %s", err, name)
+		}
+	}
+	err = Config{BlockSize: 16, Blocks: 2, MaxSeqs: 8, TokenBudget: 7}.Validate()
+	if err == nil {
+		t.Error("got no error for a budget under max_num_seqs, want one")
+	}
+}
+
+// TestGaps checks the summary against the sorted gaps.
+func TestGaps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 5))
+	for range 200 {
+		r := &Request{Stop: 1 << 30}
+		var want []int64
+		last := latency.Ticks(1000)
+		r.emit(1, last, 0, 0, last)
+		for range rng.IntN(6) {
+			k := 1 + rng.IntN(5)
+			first, gap, inc := latency.Ticks(1+rng.IntN(1<<20)), latency.Ticks(1+rng.IntN(1<<20)), latency.Ticks(rng.IntN(1<<12))
+			end := last + first
+			want = append(want, int64(first))
+			for i := range k - 1 {
+				want = append(want, int64(gap+inc*latency.Ticks(i)))
+				end += gap + inc*latency.Ticks(i)
+			}
+			r.emit(k, last+first, gap, inc, end)
+			last = end
+		}
+		got, _ := r.Gaps(nil)
+		if got.N != len(want) || got.N != r.Output()-1 {
+			t.Fatalf("got %d gaps, want %d", got.N, len(want))
+		}
+		if len(want) == 0 {
+			continue
+		}
+		slices.Sort(want)
+		sum := int64(0)
+		for _, v := range want {
+			sum += v
+		}
+		at := func(percent int) time.Duration { // the smallest with that many at or under it
+			return time.Duration(want[(len(want)*percent+99)/100-1] >> 10)
+		}
+		exp := Gaps{N: len(want), Mean: time.Duration(sum / int64(len(want)) >> 10), P50: at(50), P99: at(99), Max: at(100)}
+		if got != exp {
+			t.Errorf("got %+v of %d, want %+v", got, want, exp)
+		}
 	}
 }

@@ -39,8 +39,8 @@ type Rung struct {
 // Params are the constants of the step-time model. Times are milliseconds of
 // GPU-busy time at the reference clock.
 type Params struct {
-	// WeightsMS is the least a partial tile of dense work costs: reading the
-	// weights once.
+	// WeightsMS is reading the weights once: the least any dense work costs, and
+	// the least a partial tile does.
 	WeightsMS float64 `yaml:"weights_ms"`
 	// DenseTokenMS is the dense work of one token in a full tile.
 	DenseTokenMS float64 `yaml:"dense_token_ms"`
@@ -82,17 +82,21 @@ type Params struct {
 	NoiseShare float64 `yaml:"noise_share"`
 }
 
+// longestMS is beyond any constant of a real engine; sums of what it admits stay
+// far from the end of Ticks.
+const longestMS = 1e6
+
 // Validate reports every fault at once.
 func (p Params) Validate() error {
 	var faults []error
 	positive := func(name string, v float64) {
-		if !(v > 0) || math.IsInf(v, 0) {
-			faults = append(faults, fmt.Errorf("%s: got %v, want a positive number", name, v))
+		if !(v > 0 && v <= longestMS) {
+			faults = append(faults, fmt.Errorf("%s: got %v, want a positive number, at most %g", name, v, longestMS))
 		}
 	}
 	atLeastZero := func(name string, v float64) {
-		if !(v >= 0) || math.IsInf(v, 0) {
-			faults = append(faults, fmt.Errorf("%s: got %v, want zero or more", name, v))
+		if !(v >= 0 && v <= longestMS) {
+			faults = append(faults, fmt.Errorf("%s: got %v, want zero or more, at most %g", name, v, longestMS))
 		}
 	}
 	positive("weights_ms", p.WeightsMS)
@@ -200,11 +204,7 @@ func (m *Model) Mixed(chunks []Chunk, n int, ctx int64, clock float64) Ticks {
 		rows := (c.Tokens + p.TileTokens - 1) / p.TileTokens * p.TileTokens
 		attention += float64(rows) * (float64(c.Context) - float64(c.Tokens-1)/2) * p.PairMS
 	}
-	full := tokens / p.TileTokens * p.TileTokens
-	dense := float64(full) * p.DenseTokenMS
-	if rest := tokens - full; rest > 0 {
-		dense += max(p.WeightsMS, float64(rest)*p.DenseTokenMS)
-	}
+	dense := m.dense(tokens)
 	ms := dense + attention
 	ms *= 1 + p.SustainedShare*min(1, ms/p.SustainedMS)
 	ms = ms*clock + p.EagerMS
@@ -212,6 +212,19 @@ func (m *Model) Mixed(chunks []Chunk, n int, ctx int64, clock float64) Ticks {
 		ms += p.PrefillMixedMS
 	}
 	return FromMillis(ms)
+}
+
+// dense is the time of the matrix products over so many rows, in ms. A partial
+// tile costs at least reading the weights, but no more than a full one.
+func (m *Model) dense(tokens int) float64 {
+	p := &m.p
+	tile := float64(p.TileTokens) * p.DenseTokenMS
+	full, rest := tokens/p.TileTokens, tokens%p.TileTokens
+	ms := float64(full) * tile
+	if rest > 0 {
+		ms += max(min(p.WeightsMS, tile), float64(rest)*p.DenseTokenMS)
+	}
+	return max(ms, p.WeightsMS)
 }
 
 func scale(t Ticks, f float64) Ticks {

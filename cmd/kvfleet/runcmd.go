@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"kvfleet/sim"
+	"kvfleet/traces"
+	"kvfleet/traces/seed"
+)
+
+type runOptions struct {
+	cell                        cellOptions
+	policy                      string
+	trace                       string
+	convert                     convertOptions
+	out, decisions, steps, file string // file is of faults
+	json                        bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Simulate one cell or one trace",
+		Long: `Simulates one cell of the multi-turn workload, or replays a trace, and prints
+what came of it. A trace is recognised by its content: one of kvfleet's own,
+Mooncake, Azure, Weka, RAGPulse, vidur.
+
+A fault file kills, restarts, drains, restores or slows replicas on a schedule:
+
+  faults:
+    - {at: 60s, replica: replica-1, kind: kill}
+    - {at: 90s, replica: replica-1, kind: restart}`,
+		Example: `  kvfleet run --policy prefix_affinity --working-set 1 --users 32
+  kvfleet run --policy round_robin --trace mooncake.jsonl --spread-bin 3s --max-model-len 131072`,
+		Args: cobra.NoArgs,
+	}
+	f := newFlags(c)
+	o := &runOptions{}
+	p := words()
+	p.kind = "NAME[:k=v,...]"
+	one(f, &o.policy, p, "policy", "places the requests", "prefix_affinity")
+	complete(c, "policy", policyNames())
+	o.cell.declare(f, c)
+	one(f, &o.cell.users, counts(1), "users", "closed loop: number of users", "32")
+	one(f, &o.cell.rate, positive(), "rate", "open loop instead: requests per second (also for a trace without arrival times)", "")
+	o.cell.load.declare(f, c)
+	p = files()
+	p.kind = "FILE|DIR"
+	one(f, &o.trace, p, "trace", "replay this trace instead of a cell; every request counts unless --window is given", "")
+	o.convert.declare(f)
+	one(f, &o.out, files(), "out", "keep the rows (.arrows)", "")
+	one(f, &o.decisions, files(), "decisions", "keep the decision log (JSON lines)", "")
+	one(f, &o.steps, files(), "steps", "keep the engines' step log (.arrows)", "")
+	one(f, &o.file, files(), "faults", "a YAML file of faults", "")
+	c.Flags().BoolVar(&o.json, "json", false, "JSON on standard output instead of the summary")
+	c.RunE = func(c *cobra.Command, _ []string) error { return a.run(c.Context(), f, o) }
+	return c
+}
+
+// A job is a run that is ready to go.
+type job struct {
+	cfg      sim.Config
+	fleet    fleetFile
+	meta     traces.Meta
+	warnings []string
+}
+
+// job is what is asked for; whatever is wrong becomes a fault.
+func (o *runOptions) job(f *flags) *job {
+	traced := f.given("trace")
+	f.only(!traced, "with --trace", "users", "working-set", "sessions", "skew", "repetition", "arrivals", "shape", "think")
+	f.only(traced, "without --trace", o.convert.names()...)
+	if !traced {
+		if f.given("users") && f.given("rate") {
+			f.fault("--users and --rate: want one of them, a closed loop or an open one")
+		}
+		o.cell.load.check(f, f.given("rate"))
+	}
+	o.checkOutputs(f)
+	j := &job{}
+	choices := f.choose([]string{o.policy})
+	fleet, ok := o.cell.fleet.load(f)
+	if !ok || len(choices) == 0 {
+		return j
+	}
+	j.fleet = fleet
+	j.cfg = sim.Config{Fleet: fleet.Fleet, Policy: choices[0], Seed: seed.Seed(o.cell.load.seed)}
+	if f.given("faults") {
+		faults, err := readFaults(o.file, fleet.Fleet)
+		if err != nil {
+			f.fault("--faults: %w", err)
+		}
+		j.cfg.Faults = faults
+	}
+	if traced {
+		o.replay(f, j)
+	} else {
+		o.drive(f, j)
+	}
+	j.meta.Cell.Policy = choices[0].Spec.Name
+	j.meta.Cell.Parameters = choices[0].Effective(fleet.Bounds())
+	j.cfg.KeepIDs = f.given("out")
+	return j
+}
+
+// drive makes the job a cell.
+func (o *runOptions) drive(f *flags, j *job) {
+	c := &o.cell
+	driver, load := c.driver(f)
+	m, epoch := c.workload(f, j.fleet, driver, load)
+	j.cfg.Workload, j.cfg.Epoch = m, epoch
+	j.cfg.Window, j.cfg.Warmup = c.load.window, c.load.warmup
+	if driver == sim.DriverOpen {
+		j.cfg.Rate, j.cfg.Arrivals, j.cfg.Shape, j.cfg.Think = c.rate, c.load.arrivals, c.load.shape, c.load.think
+		if text := c.load.wholeVisits(m); text != "" {
+			j.warnings = append(j.warnings, text)
+		}
+	} else {
+		j.cfg.Users = c.users
+	}
+	j.meta = c.meta(j.fleet, m, driver, load)
+}
+
+// checkOutputs faults two outputs in one file, and what is no file.
+func (o *runOptions) checkOutputs(f *flags) {
+	outs := []struct{ name, path string }{{"out", o.out}, {"decisions", o.decisions}, {"steps", o.steps}}
+	for i, x := range outs {
+		f.output(x.name, x.path)
+		for _, y := range outs[:i] {
+			if x.path != "" && y.path != "" && samePlace(x.path, y.path) {
+				f.fault("--%s and --%s: both are %s", y.name, x.name, x.path)
+			}
+		}
+	}
+}
+
+func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
+	j := o.job(f)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if f.given("trace") {
+		if err := o.readTrace(j); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	k, err := o.keep(j, cancel)
+	if err != nil {
+		return err
+	}
+	var finished atomic.Int64
+	rows := j.cfg.Rows
+	j.cfg.Rows = func(r *traces.Row) {
+		finished.Add(1)
+		if rows != nil {
+			rows(r)
+		}
+	}
+	clock := startClock()
+	stop := a.every(talkEvery, func() string { return grouped(finished.Load()) + " requests simulated" })
+	result, err := sim.Run(ctx, j.cfg)
+	stop()
+	spent := clock.read()
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
+		left := k.leave(a)
+		if left != nil && strings.Contains(left.Error(), err.Error()) {
+			return left // the same write that ended the run
+		}
+		return errors.Join(err, left)
+	}
+	if err := k.finish(); err != nil {
+		return err
+	}
+	return a.outcome(o, j, &result, finished.Load(), spent)
+}
+
+// outcome prints what came of a run.
+func (a *app) outcome(o *runOptions, j *job, result *sim.Result, finished int64, spent spent) error {
+	s := &result.Summary
+	s.IdleBeforeEvictP90 = traces.Quantile(result.IdleBeforeEvict, 0.9) / float64(time.Second)
+	out := newOutcome(j, result)
+	if o.json {
+		e := json.NewEncoder(a.stdout)
+		e.SetIndent("", "  ")
+		if err := e.Encode(out); err != nil {
+			return err
+		}
+	} else if err := out.print(a.stdout); err != nil {
+		return err
+	}
+	a.talk("simulated %s in %s (%s per CPU second, %s of memory at most)", plural(finished, "request"),
+		time.Duration(float64(spent.WallS)*float64(time.Second)).Round(time.Millisecond),
+		count(float64(perSecond(finished, spent.CPUS))), megabytes(spent.PeakRSSBytes))
+	if s.Success == 0 {
+		return fmt.Errorf("run: none of %s completed", plural(s.Requests+int64(len(result.Rejected)), "counted request"))
+	}
+	return nil
+}
+
+func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
