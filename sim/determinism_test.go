@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"kvfleet/traces"
+	"kvfleet/traces/workload"
 )
 
 // sameRows compares all fields of all rows.
@@ -95,8 +96,7 @@ func TestOtherSeedOtherRows(t *testing.T) {
 }
 
 // Advancing decode stretches in closed form changes no row, whatever happens to
-// the fleet meanwhile. Heat is left out: a stretch is booked to its card when it
-// ends, and a second's warmth with it.
+// the fleet meanwhile.
 func TestStepwiseRowsAreTheSame(t *testing.T) {
 	for _, driver := range driverNames {
 		for _, p := range catalog(t) {
@@ -124,6 +124,21 @@ func TestStepwiseRowsAreTheSame(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Nor does it where cards heat up: what a stretch has done of a second's work is
+// booked to that second.
+func TestStepwiseHeatIsTheSame(t *testing.T) {
+	f := loadFleet(t, "rtx3090x6")
+	load, err := workload.Published(1, 1, f.KVTokens(), 1).Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{Fleet: f, Policy: choice(t, "prefix_affinity"), Seed: 1, Workload: load, Users: 32, Window: 40 * time.Second, Epoch: 1}
+	closedForm, _ := rowsOf(t, cfg)
+	cfg.Stepwise = true
+	stepwise, _ := rowsOf(t, cfg)
+	sameRows(t, "closed form", closedForm, stepwise)
 }
 
 // A cancelled run says when it was stopped, and why.

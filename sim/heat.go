@@ -59,6 +59,7 @@ func (c *cluster) warmUp() error {
 func (h *chassis) Fire(at time.Duration, _ int64) {
 	clear(h.busy)
 	for i, n := range h.nodes {
+		n.engine.CatchUp(at)
 		busy, prefill := n.engine.Usage()
 		worked, prefilled := second(busy-n.busySeen, prefill-n.prefillSeen)
 		if worked <= 0 {

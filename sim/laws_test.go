@@ -192,8 +192,7 @@ func (l *laws) row(r *traces.Row) {
 		if at.at == traces.None {
 			continue
 		}
-		// A replica can die before the router's own overhead has passed.
-		if at.at < last && !(r.Outcome == traces.Dropped && at.name == "ended") {
+		if at.at < last {
 			fault("%s at %d ns, before %s at %d ns", at.name, at.at, before, last)
 		}
 		last, before = at.at, at.name

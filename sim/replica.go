@@ -48,6 +48,8 @@ func (n *node) accept(call int32, at time.Duration) {
 	k := &n.c.calls[call]
 	tokens := float64(k.req.Prompt)
 	begin := max(at, n.frontEnd)
+	// Arrivals come after the engine's steps of the same instant.
+	n.engine.CatchUp(n.c.loop.Now() + 1)
 	n.frontEnd = begin + n.scaled(f.service(tokens, n.engine.TokenRate()))
 	k.generation = n.generation
 	k.slot = int32(len(n.inside))

@@ -88,6 +88,10 @@ func (c *cluster) engineColumns(k *call, r *traces.Row) {
 	at := func(t latency.Ticks) int64 { return traces.At(t.Duration() + egress) }
 	r.PrefillTime = int64((q.First - q.Admitted).Duration())
 	r.FirstByteAt, r.FirstTokenAt, r.LastTokenAt = at(q.First), at(q.First), at(q.Last)
+	if r.LastTokenAt > r.EndedAt {
+		// The replica died with it on its way. When the one before came is not kept.
+		r.LastTokenAt = traces.None
+	}
 	r.Chunks = int64(q.Output())
 	g, scratch := q.Gaps(c.scratch)
 	c.scratch = scratch

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "rewrite testdata with what the fleet do
 //
 //	replicas N                    instead of the fleet's two, which are a and b
 //	policy CHOICE
-//	set NAME=TIME                 start_up, event_delay, tokenize or egress of the fleet
+//	set NAME=TIME                 start_up, event_delay, tokenize, service or egress
 //	at TIME send NAME PROMPT OUT  a client sends a prompt whose answer has OUT tokens
 //	at TIME KIND REPLICA key=...  a fault, for= and factor= as in a fault schedule
 //
@@ -106,6 +106,8 @@ func (s *story) read(fields []string) {
 			f.Router.EventDelayMS = d.Seconds() * 1000
 		case "tokenize":
 			f.Router.TokenizeMS = d.Seconds() * 1000
+		case "service":
+			f.FrontEnd.ServiceMS = d.Seconds() * 1000
 		case "egress":
 			f.FrontEnd.EgressMS = d.Seconds() * 1000
 		default:

@@ -271,7 +271,7 @@ func (e *Engine) Kill() []*Request {
 }
 
 // TokenRate is how many tokens per second the step under way brings out for
-// requests that decode; 0 when none does.
+// requests that decode; 0 when none does. CatchUp beforehand finds the step.
 func (e *Engine) TokenRate() float64 {
 	c := e.cur
 	if len(c.decodes) == 0 {

@@ -177,8 +177,8 @@ func (w *world) do(a action) {
 func (w *world) state(at time.Duration) string {
 	busy, prefill := w.e.Usage()
 	hits, queries := w.e.HitRate()
-	s := fmt.Sprintf("%d: %d running %d waiting, %d steps, busy %d %d, %d preempted, %d/%d hits, out",
-		at, w.e.Running(), w.e.Waiting(), w.e.Steps(), busy, prefill, w.e.Preemptions(), hits, queries)
+	s := fmt.Sprintf("%d: %d running %d waiting, %d steps, busy %d %d, %d preempted, %d/%d hits, %v tokens/s, out",
+		at, w.e.Running(), w.e.Waiting(), w.e.Steps(), busy, prefill, w.e.Preemptions(), hits, queries, w.e.TokenRate())
 	for _, r := range w.requests {
 		s += fmt.Sprintf(" %d", r.Output())
 	}

@@ -15,7 +15,7 @@ import (
 // every step: every time and gap of every request, every event, what an observer
 // sees at any moment, and what is left in the cache, to the tick.
 func TestStretchEqualsStepwise(t *testing.T) {
-	scenes := 1500
+	scenes := 900
 	if testing.Short() {
 		scenes = 200
 	}
@@ -62,7 +62,7 @@ func compare(t *testing.T, name string, got, want []string) {
 // TestLaws audits random runs after every event and holds the whole run to the
 // conservation laws.
 func TestLaws(t *testing.T) {
-	scenes := 600
+	scenes := 400
 	if testing.Short() {
 		scenes = 100
 	}

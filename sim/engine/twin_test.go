@@ -259,7 +259,7 @@ func (w *twin) expire(now time.Duration) {
 
 // TestEngineEqualsTwin compares every token of every request of random scenes.
 func TestEngineEqualsTwin(t *testing.T) {
-	scenes := 800
+	scenes := 500
 	if testing.Short() {
 		scenes = 150
 	}

@@ -62,8 +62,10 @@ type Params struct {
 	// EagerMS is the constant cost of a step that is not a CUDA graph.
 	EagerMS float64 `yaml:"eager_ms"`
 	// PrefillMixedMS is what a step that prefills more than a tile while others
-	// decode costs on top.
+	// decode costs on top; SmallMixedMS the same of one that prefills less, whose
+	// kernels are too short to hide their launches.
 	PrefillMixedMS float64 `yaml:"prefill_mixed_ms"`
+	SmallMixedMS   float64 `yaml:"small_mixed_ms"`
 	// DecodeLadder is the captured batch sizes in rising order; larger batches
 	// extrapolate the last two rungs.
 	DecodeLadder []Rung `yaml:"decode_ladder"`
@@ -111,6 +113,7 @@ func (p Params) Validate() error {
 	atLeastZero("sustained_share", p.SustainedShare)
 	atLeastZero("eager_ms", p.EagerMS)
 	atLeastZero("prefill_mixed_ms", p.PrefillMixedMS)
+	atLeastZero("small_mixed_ms", p.SmallMixedMS)
 	atLeastZero("host_ms", p.HostMS)
 	atLeastZero("host_request_ms", p.HostRequestMS)
 	atLeastZero("cold_start_ms", p.ColdStartMS)
@@ -210,6 +213,8 @@ func (m *Model) Mixed(chunks []Chunk, n int, ctx int64, clock float64) Ticks {
 	ms = ms*clock + p.EagerMS
 	if n > 0 && tokens-n > p.TileTokens {
 		ms += p.PrefillMixedMS
+	} else if n > 0 {
+		ms += p.SmallMixedMS
 	}
 	return FromMillis(ms)
 }
