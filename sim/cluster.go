@@ -8,6 +8,7 @@ import (
 	"kvfleet/policies/router"
 	"kvfleet/sim/des"
 	"kvfleet/sim/engine"
+	"kvfleet/sim/kvcache"
 	"kvfleet/sim/latency"
 	"kvfleet/traces"
 )
@@ -49,7 +50,8 @@ type cluster struct {
 
 	buffer      traces.Row
 	scratch     []int64
-	batches     []*batch // on their way to the router, by number
+	idle        kvcache.IdleAges // of evicted cached blocks, over the fleet
+	batches     []*batch         // on their way to the router, by number
 	freeBatches []int64
 	heat        []*chassis
 	ids         *identities // of a trace's prompts
@@ -79,7 +81,7 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 	for i, r := range f.Replicas {
 		n := &node{c: c, id: policies.ReplicaID(i), name: r.Name, alive: true, rotation: true, slow: 1, dueAt: -1}
 		opts := engine.Options{
-			Events: c.router.WantsEvents(), Record: true, Stepwise: cfg.Stepwise,
+			Events: c.router.WantsEvents(), Evicted: c.idle.Add, Stepwise: cfg.Stepwise,
 		}
 		if f.Step.NoiseShare > 0 {
 			opts.Noise = cfg.Seed.Stream("engine/noise", cfg.Epoch, i)

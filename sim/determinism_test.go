@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,9 +112,9 @@ func TestStepwiseRowsAreTheSame(t *testing.T) {
 					cfg.Stepwise = true
 					stepwise, b := rowsOf(t, cfg)
 					sameRows(t, "closed form", closedForm, stepwise)
-					if !slices.Equal(a.IdleBeforeEvict, b.IdleBeforeEvict) || a.Preemptions != b.Preemptions || a.Steps != b.Steps || a.End != b.End {
-						t.Errorf("got %d evictions, %d preemptions, %d steps until %v, stepwise %d, %d, %d, %v", len(a.IdleBeforeEvict), a.Preemptions, a.Steps, a.End,
-							len(b.IdleBeforeEvict), b.Preemptions, b.Steps, b.End)
+					if !reflect.DeepEqual(a.IdleBeforeEvict, b.IdleBeforeEvict) || a.Preemptions != b.Preemptions || a.Steps != b.Steps || a.End != b.End {
+						t.Errorf("got %d evictions, %d preemptions, %d steps until %v, stepwise %d, %d, %d, %v", a.IdleBeforeEvict.N(), a.Preemptions, a.Steps, a.End,
+							b.IdleBeforeEvict.N(), b.Preemptions, b.Steps, b.End)
 					}
 					if a.Events >= b.Events {
 						t.Errorf("closed form takes %d events, stepwise %d", a.Events, b.Events)

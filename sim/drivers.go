@@ -2,8 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"time"
 
 	"kvfleet/traces"
@@ -19,7 +17,6 @@ type chat struct {
 	draws   *workload.Draws
 	seed    seed.Seed
 	epoch   int
-	turns   int
 	max     int
 }
 
@@ -27,17 +24,17 @@ func newChat(c *cluster) *chat {
 	w := c.cfg.Workload
 	return &chat{
 		c: c, content: c.cfg.Content, draws: c.cfg.Draws, seed: w.Seed,
-		epoch: c.cfg.Epoch, turns: w.Turns, max: w.OutputTokens,
+		epoch: c.cfg.Epoch, max: w.OutputTokens,
 	}
 }
 
-// prompt is what a user's visit sends as its k-th turn.
-func (h *chat) prompt(user, visit, session, turn int) Prompt {
-	p := h.content.Prompt(session, turn)
+// prompt is what a conversation sends next.
+func (h *chat) prompt(s workload.Conversation) Prompt {
+	p := h.content.Prompt(s.Session, s.Turn)
 	return Prompt{
-		Session: p.Session, Source: traces.SessionSupplied, Turn: turn, User: user,
+		Session: p.Session, Source: traces.SessionSupplied, Turn: s.Turn, User: s.User,
 		Bytes: p.Bytes, Tokens: p.Tokens, Prefix: p.Prefix, Blocks: p.Blocks,
-		Max: h.max, Stop: h.stop(user, visit, turn), System: p.System, Branch: p.Branch,
+		Max: h.max, Stop: h.stop(s.User, s.Visit, s.Turn), System: p.System, Branch: p.Branch,
 		ScheduledAt: traces.None,
 	}
 }
@@ -58,27 +55,24 @@ func (h *chat) stop(user, visit, turn int) int {
 	return max(1, n*h.max/o.EarlyOf)
 }
 
-// A Closed driver holds a number of users; each sends its next turn when its
+// A closed driver holds a number of users; each sends its next turn when its
 // last answer has ended, until the window closes.
 type closed struct {
 	*chat
-	users []closedUser
+	users []workload.Conversation
 }
 
-type closedUser struct{ visit, turn, session int }
-
 func (d *closed) start(c *cluster) error {
-	d.users = make([]closedUser, c.cfg.Users)
+	d.users = make([]workload.Conversation, c.cfg.Users)
 	for u := range d.users {
-		d.users[u].session = d.draws.Session(u, 0)
+		d.users[u] = d.draws.Conversation(u)
 		d.next(u)
 	}
 	return nil
 }
 
 func (d *closed) next(u int) {
-	s := &d.users[u]
-	p := d.prompt(u, s.visit, s.session, s.turn)
+	p := d.prompt(d.users[u])
 	p.driverCookie = int64(u)
 	d.c.send(p)
 }
@@ -94,13 +88,7 @@ func (d *closed) ended(cookie int64, now time.Duration, refused bool) {
 	if now >= d.c.cfg.Window {
 		return
 	}
-	s := &d.users[cookie]
-	s.turn++
-	if s.turn == d.turns {
-		s.turn = 0
-		s.visit++
-		s.session = d.draws.Session(int(cookie), s.visit)
-	}
+	d.draws.Advance(&d.users[cookie])
 	// A client takes no time to read; the next turn leaves in an event of its own
 	// so that a run without replicas does not recurse.
 	d.c.loop.At(now, rankArrive, (*closedTurns)(d), cookie)
@@ -113,32 +101,20 @@ type closedTurns closed
 
 func (t *closedTurns) Fire(_ time.Duration, u int64) { (*closed)(t).next(int(u)) }
 
-// An open driver sends on a schedule, whatever the answers do. Arrivals are
-// dealt over a pool of concurrent conversations, rate times think time of them,
-// in an order shuffled anew each round; each conversation's turns come in order.
+// An open driver sends on a schedule, whatever the answers do.
 type open struct {
 	*chat
 	arrivals workload.Arrivals
-	slots    []closedUser
-	order    []int
-	round    int
-	k        int
-	rng      *rand.Rand
+	dealer   *workload.Dealer
 }
 
 func (d *open) start(c *cluster) error {
-	n := max(1, int(math.Round(c.cfg.Rate*c.cfg.Think.Seconds())))
-	d.slots = make([]closedUser, n)
-	for i := range d.slots {
-		d.slots[i].session = d.draws.Session(i, 0)
-	}
-	d.order = make([]int, n)
-	d.rng = c.cfg.Seed.Stream("arrivals", c.cfg.Epoch)
-	arrivals, err := workload.NewArrivals(c.cfg.Arrivals, c.cfg.Rate, c.cfg.Shape, d.rng)
+	arrivals, err := workload.NewArrivals(c.cfg.Arrivals, c.cfg.Rate, c.cfg.Shape, c.cfg.Seed.Stream("arrivals", c.cfg.Epoch))
 	if err != nil {
 		return fmt.Errorf("sim: %w", err)
 	}
 	d.arrivals = arrivals
+	d.dealer = d.draws.Dealer(d.epoch, workload.Slots(c.cfg.Rate, c.cfg.Think))
 	d.due()
 	return nil
 }
@@ -151,26 +127,8 @@ func (d *open) due() {
 }
 
 func (d *open) Fire(at time.Duration, _ int64) {
-	i := d.k % len(d.slots)
-	if i == 0 {
-		for j := range d.order {
-			d.order[j] = j
-		}
-		rng := d.seed.Stream("deal", d.epoch, d.round)
-		rng.Shuffle(len(d.order), func(a, b int) { d.order[a], d.order[b] = d.order[b], d.order[a] })
-		d.round++
-	}
-	d.k++
-	slot := d.order[i]
-	s := &d.slots[slot]
-	p := d.prompt(slot, s.visit, s.session, s.turn)
+	p := d.prompt(d.dealer.Next())
 	p.ScheduledAt = traces.At(at)
-	s.turn++
-	if s.turn == d.turns {
-		s.turn = 0
-		s.visit++
-		s.session = d.draws.Session(slot, s.visit)
-	}
 	d.due()
 	d.c.send(p)
 }

@@ -118,7 +118,7 @@ func TestConservation(t *testing.T) {
 					cfg.Decided = l.decided
 					result := drive(t, cfg, l.row, func(c *cluster) { l.c = c })
 					l.total(&result)
-					evicted += len(result.IdleBeforeEvict)
+					evicted += int(result.IdleBeforeEvict.N())
 					preempted += result.Preemptions
 					rerouted += l.rerouted
 					gaps += int(result.EventGaps)

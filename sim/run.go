@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"kvfleet/policies"
 	"kvfleet/sim/engine"
+	"kvfleet/sim/kvcache"
 	"kvfleet/traces"
 	"kvfleet/traces/seed"
 	"kvfleet/traces/summary"
@@ -54,8 +54,9 @@ type Config struct {
 // A Result is what a run came to.
 type Result struct {
 	Summary summary.Summary
-	// IdleBeforeEvict is the idle age of every cached block evicted, ascending.
-	IdleBeforeEvict []time.Duration
+	// IdleBeforeEvict counts the cached blocks evicted by how long they had been
+	// idle.
+	IdleBeforeEvict kvcache.IdleAges
 	Preemptions     int
 	Steps           int64  // engine steps
 	Events          uint64 // of the event loop
@@ -194,12 +195,14 @@ func (c *cluster) drain(ctx context.Context) error {
 func (c *cluster) result(acc *summary.Accumulator) Result {
 	r := Result{End: c.loop.Now(), Events: c.loop.Fired(), EventGaps: c.router.Gaps()}
 	for _, n := range c.nodes {
-		r.IdleBeforeEvict = append(r.IdleBeforeEvict, n.engine.Pool().Idle()...)
 		r.Preemptions += n.engine.Preemptions()
 		r.Steps += n.engine.Steps()
 	}
-	slices.Sort(r.IdleBeforeEvict)
+	r.IdleBeforeEvict = c.idle
 	r.Summary = acc.Summary()
+	if p90, ok := c.idle.Quantile(0.9); ok {
+		r.Summary.IdleBeforeEvictP90 = p90.Seconds()
+	}
 	if d, ok := c.driver.(*replay); ok {
 		r.Rejected = d.rejected
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"kvfleet/policies"
-	"kvfleet/traces"
 	"kvfleet/traces/report"
 	"kvfleet/traces/seed"
 	"kvfleet/traces/workload"
@@ -299,10 +298,6 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 // NewCell writes a run's result as a row of cells.csv.
 func NewCell(driver string, load, workingSet, skew float64, policy, parameters string, repetition int, r *Result) report.Cell {
 	s := &r.Summary
-	idle := make([]float64, len(r.IdleBeforeEvict))
-	for i, d := range r.IdleBeforeEvict {
-		idle[i] = d.Seconds()
-	}
 	return report.Cell{
 		Driver: driver, Load: load, WorkingSet: workingSet, Skew: skew,
 		Policy: policy, Parameters: parameters, Repetition: repetition,
@@ -312,6 +307,6 @@ func NewCell(driver string, load, workingSet, skew float64, policy, parameters s
 		TTFTP50MS: s.TTFTP50, TTFTP99MS: s.TTFTP99, ITLP50MS: s.ITLP50, E2EP50MS: s.E2EP50,
 		PrefixCacheHitRate: s.HitRate, RecomputedPrefillTokens: s.RecomputedPerRequest,
 		BusiestReplicaShare: s.BusiestShare, SpillShare: s.SpillShare,
-		IdleBeforeEvictP90Second: traces.Quantile(idle, 0.9),
+		IdleBeforeEvictP90Second: s.IdleBeforeEvictP90,
 	}
 }

@@ -361,7 +361,8 @@ func TestSweepFaults(t *testing.T) {
 
 // A result becomes a cell without loss of the counts.
 func TestNewCell(t *testing.T) {
-	r := Result{IdleBeforeEvict: []time.Duration{time.Second, 2 * time.Second, 3 * time.Second}}
+	r := Result{}
+	r.Summary.IdleBeforeEvictP90 = 2.8
 	r.Summary.Requests, r.Summary.Success, r.Summary.SLOViolation, r.Summary.Dropped, r.Summary.GoodputRPS = 10, 9, 2, 1, 0.5
 	got := NewCell(DriverOpen, 6, 1, 1.4, "p", "k=v", 2, &r)
 	want := report.Cell{

@@ -3,11 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"text/tabwriter"
 	"time"
 
 	"kvfleet/sim"
+	"kvfleet/sim/kvcache"
 	"kvfleet/traces"
 	"kvfleet/traces/summary"
 )
@@ -32,7 +34,7 @@ type outcome struct {
 	EndS       figure           `json:"end_s"` // when the last request had ended
 	Summary    *summary.Summary `json:"summary"`
 
-	EvictedBlocks      int         `json:"evicted_blocks"`
+	EvictedBlocks      uint64      `json:"evicted_blocks"`
 	IdleBeforeEvictP50 figure      `json:"idle_before_evict_p50_s"`
 	EngineSteps        int64       `json:"engine_steps"`
 	Preemptions        int         `json:"preemptions"`
@@ -61,8 +63,8 @@ func newOutcome(j *job, r *sim.Result) *outcome {
 		WorkingSet: m.Cell.WorkingSet, Skew: m.Cell.Skew, Repetition: m.Cell.Repetition, Epoch: j.cfg.Epoch,
 		Workload: m.Workload, Seed: m.Seed, WindowS: j.cfg.Window.Seconds(), WarmupS: j.cfg.Warmup.Seconds(),
 		EndS: figure(r.End.Seconds()), Summary: &r.Summary,
-		EvictedBlocks:      len(r.IdleBeforeEvict),
-		IdleBeforeEvictP50: figure(traces.Quantile(r.IdleBeforeEvict, 0.5) / float64(time.Second)),
+		EvictedBlocks:      r.IdleBeforeEvict.N(),
+		IdleBeforeEvictP50: figure(idle(&r.IdleBeforeEvict)),
 		EngineSteps:        r.Steps, Preemptions: r.Preemptions, EventGaps: r.EventGaps,
 		Faults: len(j.cfg.Faults), Rejected: len(r.Rejected), Warnings: j.warnings, meta: m,
 	}
@@ -205,4 +207,13 @@ func (o *outcome) printTables(out io.Writer) error {
 			grouped(p.OverPredicted), grouped(p.UnderPredicted))
 	}
 	return w.Flush()
+}
+
+// idle is the median idle age of the evicted blocks, s; NaN if there are none.
+func idle(ages *kvcache.IdleAges) float64 {
+	p50, ok := ages.Quantile(0.5)
+	if !ok {
+		return math.NaN()
+	}
+	return p50.Seconds()
 }

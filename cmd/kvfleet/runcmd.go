@@ -191,7 +191,6 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 // outcome prints what came of a run.
 func (a *app) outcome(o *runOptions, j *job, result *sim.Result, finished int64, spent spent) error {
 	s := &result.Summary
-	s.IdleBeforeEvictP90 = traces.Quantile(result.IdleBeforeEvict, 0.9) / float64(time.Second)
 	out := newOutcome(j, result)
 	if o.json {
 		e := json.NewEncoder(a.stdout)

@@ -71,11 +71,11 @@ type Step struct {
 
 // Options are what a run wants of an engine beyond its configuration.
 type Options struct {
-	Noise    *rand.Rand // the engine's own named stream; nil for no noise
-	Events   bool       // report KV events, step by step
-	Stepwise bool       // never advance a stretch in closed form
-	Record   bool       // keep idle ages of evicted blocks
-	Steps    func(Step) // step log; implies Stepwise
+	Noise    *rand.Rand              // the engine's own named stream; nil for no noise
+	Events   bool                    // report KV events, step by step
+	Stepwise bool                    // never advance a stretch in closed form
+	Evicted  func(age time.Duration) // told the idle age of every evicted block
+	Steps    func(Step)              // step log; implies Stepwise
 }
 
 // An Engine is one replica's engine. It is not safe for concurrent use.
@@ -118,7 +118,7 @@ func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
 	if opts.Events {
 		e.log = &kvcache.Log{}
 	}
-	e.pool = kvcache.New(kvcache.Options{Blocks: cfg.Blocks, TTL: cfg.IdleTTL, Log: e.log, RecordIdle: opts.Record})
+	e.pool = kvcache.New(kvcache.Options{Blocks: cfg.Blocks, TTL: cfg.IdleTTL, Log: e.log, Evicted: opts.Evicted})
 	return e
 }
 

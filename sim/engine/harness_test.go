@@ -30,6 +30,7 @@ type world struct {
 	finished map[int64]int
 	stored   map[uint64]int // copies, as a subscriber of the events counts them
 	audit    bool
+	ages     *[]time.Duration // idle ages of evicted blocks
 }
 
 func newWorld(t *testing.T, cfg Config, opts Options) *world {
@@ -203,9 +204,10 @@ func outcome(r *Request) string {
 // that is evicted when all of it is allocated.
 func (w *world) drained() string {
 	p := w.e.Pool()
-	s := fmt.Sprintf("%d free; evicted before %v; left", p.Free(), p.Idle())
+	s := fmt.Sprintf("%d free; evicted before %v; left", p.Free(), *w.ages)
+	*w.ages = nil
 	p.Allocate(nil, p.Free(), w.now)
-	return s + fmt.Sprint(p.Idle())
+	return s + fmt.Sprint(*w.ages)
 }
 
 // A scene is a random engine and a random day of it.
@@ -296,11 +298,14 @@ func (s *scene) request(rng *rand.Rand, id int64) Request {
 // play runs the scene and returns everything there is to compare.
 func (s *scene) play(t *testing.T, stepwise bool, steps func(Step)) (*world, []string) {
 	t.Helper()
-	opts := Options{Events: s.events, Stepwise: stepwise, Record: true, Steps: steps}
+	var ages []time.Duration
+	evicted := func(age time.Duration) { ages = append(ages, age) }
+	opts := Options{Events: s.events, Stepwise: stepwise, Evicted: evicted, Steps: steps}
 	if s.noise > 0 {
 		opts.Noise = rand.New(rand.NewPCG(s.noise, 0))
 	}
 	w := newWorld(t, s.cfg, opts)
+	w.ages = &ages
 	w.run(s.actions)
 	var all []string
 	for _, r := range w.requests {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"time"
 
 	"kvfleet/sim/latency"
@@ -79,14 +78,20 @@ func (r *Request) Gaps(scratch []int64) (Gaps, []int64) {
 	if n == 0 {
 		return Gaps{}, scratch
 	}
-	slices.Sort(scratch)
+	longest := scratch[0]
+	for _, v := range scratch {
+		longest = max(longest, v)
+	}
 	at := func(share float64) time.Duration {
-		i := int(share*float64(n)+0.9999999) - 1
-		return time.Duration(scratch[min(max(i, 0), n-1)] >> 10)
+		rank := min(max(int(share*float64(n)+0.9999999)-1, 0), n-1)
+		if rank == n-1 {
+			return time.Duration(longest >> 10)
+		}
+		return time.Duration(nth(scratch, rank) >> 10)
 	}
 	return Gaps{
 		N: n, Mean: time.Duration((sum / int64(n)) >> 10),
-		P50: at(0.5), P99: at(0.99), Max: time.Duration(scratch[n-1] >> 10),
+		P50: at(0.5), P99: at(0.99), Max: time.Duration(longest >> 10),
 	}, scratch
 }
 

@@ -9,7 +9,7 @@ import (
 // cached, in a pool that has long been full.
 func BenchmarkPrompt(b *testing.B) {
 	const blocks, cached = 190, 95
-	p := New(Options{Blocks: 7872, RecordIdle: false})
+	p := New(Options{Blocks: 7872})
 	prompt := make([]uint64, blocks)
 	held := make([]int32, 0, blocks)
 	next := uint64(1 << 20)

@@ -22,8 +22,7 @@ type Pool struct {
 	cached  int32 // first slot of the free queue that holds content, or 0
 	serial  uint64
 	log     *Log
-	evicted []time.Duration // idle ages of evicted cached blocks, if recorded
-	record  bool
+	evicted func(time.Duration)
 	ttl     time.Duration
 }
 
@@ -37,9 +36,9 @@ type Options struct {
 	TTL time.Duration
 	// Log receives the pool's KV events; nil records none.
 	Log *Log
-	// RecordIdle keeps the idle age of every cached block at its eviction, for
-	// Idle.
-	RecordIdle bool
+	// Evicted is told the idle age of every cached block at its eviction; nil is
+	// not.
+	Evicted func(age time.Duration)
 }
 
 // New returns an empty pool.
@@ -52,7 +51,7 @@ func New(o Options) *Pool {
 		hash: make([]uint64, n), ref: make([]int32, n),
 		next: make([]int32, n), prev: make([]int32, n), copy: make([]int32, n),
 		freed: make([]time.Duration, n),
-		table: newTable(n), log: o.Log, record: o.RecordIdle, ttl: o.TTL,
+		table: newTable(n), log: o.Log, evicted: o.Evicted, ttl: o.TTL,
 	}
 	p.link()
 	return p
@@ -253,20 +252,11 @@ func (p *Pool) NextExpiry() (time.Duration, bool) {
 	return p.freed[p.cached] + p.ttl + 1, true
 }
 
-// Idle returns the idle ages of the cached blocks evicted since the last call,
-// in eviction order.
-func (p *Pool) Idle() []time.Duration {
-	ages := p.evicted
-	p.evicted = nil
-	return ages
-}
-
-// evict forgets a slot's content; the slot stays where it is in the free queue.
 func (p *Pool) evict(s int32, now time.Duration) {
 	h := p.hash[s]
 	p.hash[s] = 0
-	if p.record {
-		p.evicted = append(p.evicted, now-p.freed[s])
+	if p.evicted != nil {
+		p.evicted(now - p.freed[s])
 	}
 	if p.log != nil {
 		p.log.remove(h)

@@ -59,7 +59,8 @@ func drive(t *testing.T, script []byte) (evicted, copies int) {
 	}
 	blocks, ttl := 2+next()%80, time.Duration(next()%40)*time.Second
 	log := &Log{}
-	p, w := New(Options{Blocks: blocks, TTL: ttl, Log: log, RecordIdle: true}), newTwin(blocks, ttl)
+	var ages []time.Duration
+	p, w := New(Options{Blocks: blocks, TTL: ttl, Log: log, Evicted: func(age time.Duration) { ages = append(ages, age) }}), newTwin(blocks, ttl)
 	var holders []*holder
 	now := time.Duration(0)
 	for len(script) > 0 && !t.Failed() {
@@ -142,7 +143,8 @@ func drive(t *testing.T, script []byte) (evicted, copies int) {
 			}
 		}
 		evicted += len(w.removed)
-		agree(t, p, w)
+		agree(t, p, w, ages)
+		ages = ages[:0]
 	}
 	return evicted, copies
 }
@@ -187,7 +189,7 @@ func same(t *testing.T, what string, got, want []int32) {
 }
 
 // agree compares all state and takes the events.
-func agree(t *testing.T, p *Pool, w *twin) {
+func agree(t *testing.T, p *Pool, w *twin, ages []time.Duration) {
 	t.Helper()
 	if p.Free() != len(w.queue) {
 		t.Errorf("got %d blocks free, want %d", p.Free(), len(w.queue))
@@ -213,8 +215,8 @@ func agree(t *testing.T, p *Pool, w *twin) {
 	if !slices.Equal(p.log.Stored, w.stored) || !slices.Equal(p.log.Removed, w.removed) || p.log.Cleared != w.cleared {
 		t.Errorf("got events %+v, want stored %x removed %x cleared %v", *p.log, w.stored, w.removed, w.cleared)
 	}
-	if got := p.Idle(); !slices.Equal(got, w.idle) {
-		t.Errorf("got idle ages %v, want %v", got, w.idle)
+	if !slices.Equal(ages, w.idle) {
+		t.Errorf("got idle ages %v, want %v", ages, w.idle)
 	}
 	if err := p.Audit(); err != nil {
 		t.Error(err)

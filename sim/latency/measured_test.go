@@ -37,7 +37,7 @@ func TestAgainstMeasuredSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	// This one is not from these steps but from replaying whole requests.
-	fleet.Step.PrefillMixedMS = 0
+	fleet.Step.PrefillMixedMS, fleet.Step.SmallMixedMS = 0, 0
 	m, err := latency.New(fleet.Step)
 	if err != nil {
 		t.Fatal(err)
