@@ -63,7 +63,7 @@ func TestCheckNamesRowAndField(t *testing.T) {
 		{"rerouted_from", func(r *Row) { r.Reroutes = 1 }},
 		{"match_tokens", func(r *Row) { r.MatchTokens = -1 }},
 		{"outcome", func(r *Row) { r.Outcome = 9 }},
-		{"first_token_at", func(r *Row) { r.Outcome = Dropped }},
+		{"first_token_at", func(r *Row) { r.Outcome = Pending; r.EndedAt = None }},
 	} {
 		bad := soundRow(1)
 		c.spoil(&bad)

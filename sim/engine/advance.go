@@ -260,15 +260,15 @@ func (e *Engine) account(c *step, q int, end latency.Ticks) {
 	}
 }
 
-func (c *step) record() Step {
-	s := Step{
-		Start: c.start.Duration(), Busy: c.busy.Duration(),
-		PrefillReqs: len(c.chunks), DecodeReqs: len(c.decodes), DecodeContext: c.context,
-		Preemptions: c.preempt,
+func (s *step) record() Step {
+	r := Step{
+		Start: s.start.Duration(), Busy: s.busy.Duration(),
+		PrefillReqs: len(s.chunks), DecodeReqs: len(s.decodes), DecodeContext: s.context,
+		Preemptions: s.preempt,
 	}
-	for _, k := range c.chunks {
-		s.PrefillTokens += k.n
-		s.PrefillContext += int64(k.ctx)
+	for _, k := range s.chunks {
+		r.PrefillTokens += k.n
+		r.PrefillContext += int64(k.ctx)
 	}
-	return s
+	return r
 }

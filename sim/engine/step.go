@@ -71,14 +71,14 @@ func (e *Engine) schedule(s, prev *step, at latency.Ticks) {
 		budget -= n
 	}
 	if preempted == 0 {
-		budget = e.admit(s, budget, at)
+		e.admit(s, budget, at)
 	}
 	s.preempt = preempted
 	e.price(s, prev)
 }
 
 // admit schedules waiting requests in order until one does not fit.
-func (e *Engine) admit(s *step, budget int, at latency.Ticks) int {
+func (e *Engine) admit(s *step, budget int, at latency.Ticks) {
 	for e.head < len(e.waiting) && budget > 0 && len(e.running) < e.cfg.MaxSeqs {
 		r := e.waiting[e.head]
 		hits, own := e.lookUp(r)
@@ -117,7 +117,6 @@ func (e *Engine) admit(s *step, budget int, at latency.Ticks) int {
 		e.waiting = e.waiting[:copy(e.waiting, e.waiting[e.head:])]
 		e.head = 0
 	}
-	return budget
 }
 
 // lookUp counts the leading blocks of a waiting request that are cached, and how

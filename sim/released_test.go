@@ -1,4 +1,4 @@
-package workload_test
+package sim_test
 
 import (
 	"encoding/csv"
@@ -32,12 +32,11 @@ type releasedRow struct {
 }
 
 func (r *releasedRow) round() int   { return int(r.at / releasedRound) }
-func (r *releasedRow) visit() int   { return r.round() / 4 }
 func (r *releasedRow) system() bool { return slices.Contains([]int{2509, 4620, 6731, 8330}, r.bytes) }
 
 func released(t *testing.T) ([]releasedRow, workload.MultiTurn) {
 	t.Helper()
-	file, err := os.Open("../../../shared/reference/rtx3090/rows_session_affinity_open6.csv")
+	file, err := os.Open("../../shared/reference/rtx3090/rows_session_affinity_open6.csv")
 	if os.IsNotExist(err) {
 		t.Skip("the released rows are not here")
 	}
