@@ -103,6 +103,6 @@ func activity(worked, prefilled time.Duration) thermal.Activity {
 
 func (h *chassis) apply() {
 	for i, n := range h.nodes {
-		n.engine.SetClock(h.cards.ComputeFactor(h.gpus[i]))
+		n.engine.SetClock(h.cards.ComputeFactor(h.gpus[i]), h.cards.MemoryFactor(h.gpus[i]))
 	}
 }

@@ -194,7 +194,7 @@ func (h *benchHeat) Fire(at time.Duration, _ int64) {
 		all[b.gpu] = activity(worked, prefilled)
 	}
 	b.chassis.Advance(at-benchOrigin+time.Second, all)
-	b.engine.SetClock(b.chassis.ComputeFactor(b.gpu))
+	b.engine.SetClock(b.chassis.ComputeFactor(b.gpu), b.chassis.MemoryFactor(b.gpu))
 	if b.left > 0 {
 		b.loop.At(at+time.Second, rankHeat, h, 0)
 	}

@@ -98,6 +98,7 @@ type Engine struct {
 	growing  []growth      // scratch of catchUp
 	chunks   []latency.Chunk
 	clock    float64 // multiplies compute-bound time
+	memory   float64 // multiplies bandwidth-bound time
 	slow     float64 // fault: multiplies everything
 
 	busy        latency.Ticks // time in steps, the host's share included
@@ -111,7 +112,7 @@ type Engine struct {
 
 // New builds an idle engine.
 func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
-	e := &Engine{cfg: cfg, model: model, owner: owner, opts: opts, cur: &step{}, nxt: &step{}, clock: 1, slow: 1}
+	e := &Engine{cfg: cfg, model: model, owner: owner, opts: opts, cur: &step{}, nxt: &step{}, clock: 1, memory: 1, slow: 1}
 	if opts.Steps != nil {
 		e.opts.Stepwise = true
 	}
@@ -122,11 +123,10 @@ func New(cfg Config, model *latency.Model, owner Owner, opts Options) *Engine {
 	return e
 }
 
-// SetClock sets the factor by which compute-bound work is slower than at the
-// reference clock. Steps that decode one unchanged set of requests go on at the
-// factors (and the draw of noise) that the first of them was composed with, so it
-// takes effect when the set next changes; Reprice does not wait for that.
-func (e *Engine) SetClock(factor float64) { e.clock = factor }
+// SetClock sets the factors by which compute-bound and bandwidth-bound work take
+// longer than at the reference clock. They take effect when the set of decoding
+// requests next changes.
+func (e *Engine) SetClock(compute, memory float64) { e.clock, e.memory = compute, memory }
 
 // SetSlow sets a fault's factor on everything the engine does; 1 is none. It
 // takes effect as SetClock does.

@@ -148,11 +148,11 @@ func (w *world) do(a action) {
 		w.requests = append(w.requests, &r)
 		w.e.Submit(&r, a.at)
 	case "clock":
-		w.e.SetClock(a.x)
+		w.e.SetClock(a.x, 1+(a.x-1)/3)
 	case "slow":
 		w.e.SetSlow(a.x)
 	case "clock+reprice":
-		w.e.SetClock(a.x)
+		w.e.SetClock(a.x, 1+(a.x-1)/3)
 		w.e.Reprice(a.at)
 	case "slow+reprice":
 		w.e.SetSlow(a.x)

@@ -233,7 +233,7 @@ func (e *Engine) price(s, prev *step) {
 	}
 	if s.uniform() {
 		n := s.requests()
-		base, per := e.model.Decode(n, e.clock)
+		base, per := e.model.Decode(n, e.clock, e.memory)
 		s.base, s.per = scale(base, noise), scale(per, noise)
 		context := s.context
 		for _, c := range s.chunks {

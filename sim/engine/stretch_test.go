@@ -84,7 +84,7 @@ func TestLaws(t *testing.T) {
 			}
 			end = x.Start + x.Busy
 			if n := x.DecodeReqs + x.PrefillReqs; plain && x.PrefillTokens == x.PrefillReqs {
-				base, per := model.Decode(n, 1)
+				base, per := model.Decode(n, 1, 1)
 				want := (base + per*latency.Ticks(x.DecodeContext+x.PrefillContext)).Duration()
 				if x.Busy != want {
 					t.Errorf("scene %d: %d requests over %d tokens take %v, want %v", seed, n, x.DecodeContext, x.Busy, want)

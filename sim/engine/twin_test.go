@@ -205,7 +205,7 @@ func (w *twin) price(s *twinStep) latency.Ticks {
 		single = single && c.Tokens == 1
 	}
 	if single {
-		base, per := w.model.Decode(len(s.chunks)+s.decodes, 1)
+		base, per := w.model.Decode(len(s.chunks)+s.decodes, 1, 1)
 		return base + per*latency.Ticks(context)
 	}
 	return w.model.Mixed(s.chunks, s.decodes, s.context, 1)

@@ -20,7 +20,7 @@ func Example() {
 	prefill := m.Mixed([]latency.Chunk{{Tokens: 800, Context: 1000}}, 0, 0, 1)
 	fmt.Println("prefill:", (prefill + m.Host(1)).Duration().Round(time.Microsecond))
 	// Five requests decode over 15,000 tokens of context; the graph is one of 8.
-	base, perToken := m.Decode(5, 1)
+	base, perToken := m.Decode(5, 1, 1)
 	fmt.Println("decode:", (base + 15_000*perToken + m.Host(5)).Duration().Round(time.Microsecond))
 	// Output:
 	// prefill: 177.8ms

@@ -67,8 +67,8 @@ type Params struct {
 	// ColdStartMS is what the first step after an idle engine costs on top: the
 	// GPU waits for kernels to be launched.
 	ColdStartMS float64 `yaml:"cold_start_ms"`
-	// DecodeComputeShare is the share of a decode-only step that slows down with
-	// the core clock; the rest is memory traffic.
+	// DecodeComputeShare is the share of a decode-only step that is compute-bound;
+	// the rest is memory traffic, which hardly follows the core clock.
 	DecodeComputeShare float64 `yaml:"decode_compute_share"`
 	// NoiseShare is the standard deviation of the multiplicative noise of a
 	// step, as a share.
@@ -178,13 +178,14 @@ func (m *Model) Host(n int) Ticks { return m.host + Ticks(n)*m.hostReq }
 func (m *Model) ColdStart() Ticks { return m.cold }
 
 // Decode returns the GPU time of a decode-only step of n requests as a base and
-// a part per token of summed context, both scaled by the clock factor: a step
-// over ctx tokens takes base + ctx*perToken.
-func (m *Model) Decode(n int, clock float64) (base, perToken Ticks) {
+// a part per token of summed context: a step over ctx tokens takes base +
+// ctx*perToken. Its compute-bound share takes compute times as long as at the
+// reference clock, the rest memory times.
+func (m *Model) Decode(n int, compute, memory float64) (base, perToken Ticks) {
 	top := len(m.ladder) - 1
 	rung := min(n, top)
 	base = m.ladder[rung] + Ticks(n-rung)*m.last
-	f := 1 + m.p.DecodeComputeShare*(clock-1)
+	f := m.p.DecodeComputeShare*compute + (1-m.p.DecodeComputeShare)*memory
 	return scale(base, f), scale(m.context[rung], f)
 }
 

@@ -100,17 +100,17 @@ func TestMonotone(t *testing.T) {
 func TestDecodeLadder(t *testing.T) {
 	m := model(t, plain())
 	for n, want := range map[int]float64{1: 5.8, 2: 6, 4: 6, 5: 7, 8: 7, 9: 7.25, 16: 9} {
-		base, per := m.Decode(n, 1)
+		base, per := m.Decode(n, 1, 1)
 		if base != FromMillis(want) || per != FromMillis(2.4e-4) {
 			t.Errorf("%d requests: got %d and %d ticks, want %d and %d", n, base, per, FromMillis(want), FromMillis(2.4e-4))
 		}
 	}
 	for n := 1; n < 40; n++ {
-		base, per := m.Decode(n, 1)
-		if more, morePer := m.Decode(n+1, 1); more < base || morePer < per {
+		base, per := m.Decode(n, 1, 1)
+		if more, morePer := m.Decode(n+1, 1, 1); more < base || morePer < per {
 			t.Errorf("%d requests cost more than %d", n, n+1)
 		}
-		slow, slowPer := m.Decode(n, 1.5)
+		slow, slowPer := m.Decode(n, 1.5, 1)
 		if want := float64(base) * 1.2; math.Abs(float64(slow)-want) > 1 || slowPer < per {
 			t.Errorf("%d requests at clock factor 1.5: got %d, want %.0f: 40%% of a decode follows the clock", n, slow, want)
 		}
@@ -121,7 +121,7 @@ func TestDecodeLadder(t *testing.T) {
 	p.DecodeLadder = []Rung{{Batch: 2, MS: 8, ContextMS: 1e-4}, {Batch: 4, MS: 7, ContextMS: 1e-4}}
 	m = model(t, p)
 	for n, want := range map[int]float64{1: 8, 3: 7, 4: 7, 100: 7} {
-		if base, _ := m.Decode(n, 1); base != FromMillis(want) {
+		if base, _ := m.Decode(n, 1, 1); base != FromMillis(want) {
 			t.Errorf("%d requests on a falling ladder: got %d ticks, want %d", n, base, FromMillis(want))
 		}
 	}
@@ -133,7 +133,7 @@ func TestStretchSum(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 4))
 	for range 200 {
 		n, ctx, q := 1+rng.IntN(30), int64(rng.IntN(50000)), 1+rng.IntN(300)
-		base, per := m.Decode(n, 1+rng.Float64()/3)
+		base, per := m.Decode(n, 1+rng.Float64()/3, 1)
 		host := m.Host(n)
 		var sum Ticks
 		for k := range q {

@@ -92,7 +92,7 @@ type measured struct {
 // predict spreads the new tokens evenly over the prefilling requests.
 func (r measured) predict(m *latency.Model) latency.Ticks {
 	if r.prefills == 0 {
-		base, per := m.Decode(r.decodes, 1)
+		base, per := m.Decode(r.decodes, 1, 1)
 		return base + latency.Ticks(r.decodeContext)*per
 	}
 	var chunks []latency.Chunk
