@@ -203,10 +203,7 @@ func (a *app) generate(f *flags, o *generateOptions) error {
 	if err := f.err(); err != nil {
 		return err
 	}
-	rows, err := planned(&o.cell.load, m, fleet, o.cell.rate, epoch)
-	if err != nil {
-		return err
-	}
+	rows := planned(&o.cell.load, m, fleet, o.cell.rate, epoch)
 	meta := o.cell.meta(fleet, m, driver, load)
 	meta.SLO = traces.SLO{}
 	w, err := traces.Create(o.out, meta, traces.Options{})
