@@ -39,7 +39,7 @@ func (p *exactResidency) Pick(_ time.Duration, q Request, s *Snapshot) (Decision
 	if d.DeclinedMatch > 0 {
 		d.Match = p.index.Run(int32(d.Replica), q.Blocks)
 	}
-	d.MatchTokens = tokens(d.Match, float64(p.blockSize), q)
+	d.countTokens(float64(p.blockSize), q)
 	return d, nil
 }
 

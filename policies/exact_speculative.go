@@ -57,7 +57,7 @@ func (p *exactSpeculative) Pick(at time.Duration, q Request, s *Snapshot) (Decis
 	case d.Match > 0 && p.index.Run(int32(d.Replica), q.Blocks) < d.Match:
 		d.Reason = ReasonSpeculative
 	}
-	d.MatchTokens = tokens(d.Match, float64(p.blockSize), q)
+	d.countTokens(float64(p.blockSize), q)
 	p.sent.Admit(at, prompt, int32(d.Replica))
 	return d, nil
 }

@@ -120,9 +120,12 @@ type Decision struct {
 	MatchTokens int
 	// Declined is the best match that pressure made the policy pass over, or
 	// NoReplica.
-	Declined         ReplicaID
-	DeclinedMatch    int
-	DeclinedInFlight int
+	// DeclinedMatch is in the unit of Match, DeclinedMatchTokens in that of
+	// MatchTokens.
+	Declined            ReplicaID
+	DeclinedMatch       int
+	DeclinedMatchTokens int
+	DeclinedInFlight    int
 	// Pending is the prompt tokens predicted not to be cached where the request
 	// goes. The router sets it; Prefilled and Done want it back.
 	Pending int

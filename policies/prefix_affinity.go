@@ -47,7 +47,7 @@ func (p *prefixAffinity) Pick(at time.Duration, q Request, s *Snapshot) (Decisio
 	if d.DeclinedMatch > 0 {
 		d.Match = p.index.Run(at, prompt, int32(d.Replica))
 	}
-	d.MatchTokens = tokens(d.Match, p.perBlock, q)
+	d.countTokens(p.perBlock, q)
 	p.index.Admit(at, prompt, int32(d.Replica))
 	return d, nil
 }

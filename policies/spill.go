@@ -142,6 +142,12 @@ func appendHolders(dst []Candidate, s *Snapshot, holders []uint64, run int) []Ca
 	return dst
 }
 
+// countTokens fills in what the decision's matches are in engine tokens.
+func (d *Decision) countTokens(perBlock float64, q Request) {
+	d.MatchTokens = tokens(d.Match, perBlock, q)
+	d.DeclinedMatchTokens = tokens(d.DeclinedMatch, perBlock, q)
+}
+
 // tokens converts blocks to tokens and keeps the result within the prompt.
 func tokens(blocks int, perBlock float64, q Request) int {
 	n := int(float64(blocks) * perBlock)

@@ -13,7 +13,7 @@ func (c *cluster) audit(end bool) error {
 		faults = append(faults, fmt.Errorf("sim: at %v: "+format, append([]any{c.loop.Now()}, args...)...))
 	}
 	inflight, inside := 0, 0
-	for _, n := range c.nodes {
+	for _, n := range c.replicas {
 		inflight += c.router.InFlight(n.id)
 		inside += len(n.inside)
 		if err := n.engine.Audit(); err != nil {

@@ -37,7 +37,7 @@ type Prompt struct {
 type call struct {
 	open    bool
 	waiting bool // in a front end
-	node    policies.ReplicaID
+	replica policies.ReplicaID
 	slot    int32
 
 	generation int64 // of the process it was given to
@@ -72,6 +72,10 @@ func (c *cluster) place() int32 {
 
 // send is a client sending a prompt now.
 func (c *cluster) send(p Prompt) {
+	if why := c.fleet.tooLong(&p); why != "" {
+		c.reject(p, why)
+		return
+	}
 	now := c.loop.Now()
 	i := c.place()
 	k := &c.calls[i]
@@ -80,7 +84,7 @@ func (c *cluster) send(p Prompt) {
 	c.serial++
 	*k = call{
 		open: true, serial: c.serial, prompt: p, req: req, sent: now, firstSeen: -1, lastSeen: -1,
-		from: policies.NoReplica, node: policies.NoReplica,
+		from: policies.NoReplica, replica: policies.NoReplica,
 		exclude: k.exclude[:0], blocks: k.blocks[:0], prefix: k.prefix[:0],
 	}
 	if p.TraceBlock > 0 || p.Distinct {
@@ -114,6 +118,9 @@ func (c *cluster) decide(i int32) {
 	}
 	if c.needsTokens {
 		q.Blocks = p.Blocks
+		if q.Blocks == nil {
+			q.Blocks = []uint64{} // tokenized, and shorter than a block
+		}
 	}
 	d, err := c.router.Route(now, q)
 	k.decided = now
@@ -122,10 +129,10 @@ func (c *cluster) decide(i int32) {
 		return
 	}
 	d.Candidates = nil
-	k.decision, k.node, k.prefilled = d, d.Replica, false
+	k.decision, k.replica, k.prefilled = d, d.Replica, false
 	k.dispatched = now + c.overhead
 	c.decided(k)
-	n := c.nodes[d.Replica]
+	n := c.replicas[d.Replica]
 	if !n.alive {
 		// The connection is refused: the router knows at once.
 		c.refused(i, n)
@@ -138,10 +145,10 @@ func (c *cluster) decide(i int32) {
 // reroute gives a call that has reached nobody's eyes to another replica.
 func (c *cluster) reroute(i int32) {
 	k := &c.calls[i]
-	c.router.Done(c.loop.Now(), k.node, k.decision.Pending)
-	k.exclude = append(k.exclude, k.node)
+	c.router.Done(c.loop.Now(), k.replica, k.decision.Pending)
+	k.exclude = append(k.exclude, k.replica)
 	k.reroutes++
-	k.from, k.node = k.node, policies.NoReplica
+	k.from, k.replica = k.replica, policies.NoReplica
 	k.firstSeen = -1 // a token that was on its way is lost
 	k.waiting = false
 	req := k.req
@@ -157,11 +164,11 @@ type firsts cluster
 func (f *firsts) Fire(at time.Duration, arg int64) {
 	c := (*cluster)(f)
 	k := &c.calls[arg]
-	if !k.open || k.firstSeen != at || k.prefilled || k.generation != c.nodes[k.node].generation {
+	if !k.open || k.firstSeen != at || k.prefilled || k.generation != c.replicas[k.replica].generation {
 		return
 	}
 	k.prefilled = true
-	c.router.Prefilled(at, k.node, k.decision.Pending)
+	c.router.Prefilled(at, k.replica, k.decision.Pending)
 }
 
 type ends cluster
@@ -170,10 +177,10 @@ type ends cluster
 func (e *ends) Fire(at time.Duration, arg int64) {
 	c := (*cluster)(e)
 	k := &c.calls[arg]
-	if !k.open || k.lastSeen != at || k.generation != c.nodes[k.node].generation || k.req.Output() < k.req.Stop {
+	if !k.open || k.lastSeen != at || k.generation != c.replicas[k.replica].generation || k.req.Output() < k.req.Stop {
 		return
 	}
-	c.nodes[k.node].leave(int32(arg))
+	c.replicas[k.replica].leave(int32(arg))
 	c.finish(int32(arg), traces.Success, "")
 }
 
@@ -181,15 +188,16 @@ func (e *ends) Fire(at time.Duration, arg int64) {
 func (c *cluster) finish(i int32, outcome traces.Outcome, reason string) {
 	now := c.loop.Now()
 	k := &c.calls[i]
-	if k.node != policies.NoReplica {
+	if k.replica != policies.NoReplica {
 		pending := k.decision.Pending
 		if k.prefilled {
 			pending = 0
 		}
-		c.router.Done(now, k.node, pending)
+		c.router.Done(now, k.replica, pending)
 	}
 	c.row(k, outcome, reason, now)
-	cookie, refused := k.prompt.driverCookie, k.node == policies.NoReplica
+	cookie, refused := k.prompt.driverCookie, k.replica == policies.NoReplica
+	c.lastEnd = now
 	k.open = false
 	c.openCalls--
 	c.freeCalls = append(c.freeCalls, i)

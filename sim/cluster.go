@@ -26,18 +26,20 @@ type driver interface {
 // A cluster is a fleet at run time: loop, router, replicas and the calls on
 // their way.
 type cluster struct {
-	cfg    *Config
-	fleet  *Fleet
-	loop   des.Loop
-	router *router.Router
-	choice policies.Choice
-	nodes  []*node
-	calls  []call
-	driver driver
-	sink   func(*traces.Row)
+	cfg      *Config
+	fleet    *Fleet
+	loop     des.Loop
+	router   *router.Router
+	choice   policies.Choice
+	replicas []*replica
+	calls    []call
+	driver   driver
+	sink     func(*traces.Row)
 
 	freeCalls  []int32
 	openCalls  int
+	lastEnd    time.Duration // of a request
+	rejected   []Rejection
 	serial     int64
 	policyName string
 	keepIDs    bool
@@ -79,7 +81,7 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 		keepIDs:    cfg.KeepIDs,
 	}
 	for i, r := range f.Replicas {
-		n := &node{c: c, id: policies.ReplicaID(i), name: r.Name, alive: true, rotation: true, slow: 1, dueAt: -1}
+		n := &replica{c: c, id: policies.ReplicaID(i), name: r.Name, alive: true, rotation: true, slow: 1, dueAt: -1}
 		opts := engine.Options{
 			Events: c.router.WantsEvents(), Evicted: c.idle.Add, Stepwise: cfg.Stepwise,
 		}
@@ -91,7 +93,7 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 			opts.Steps = func(s engine.Step) { cfg.Steps(name, s) }
 		}
 		n.engine = engine.New(f.Engine, model, n, opts)
-		c.nodes = append(c.nodes, n)
+		c.replicas = append(c.replicas, n)
 		c.router.Observe(0, router.Observation{Kind: router.Added, Replica: n.id, Name: n.name})
 	}
 	if err := c.warmUp(); err != nil {
@@ -124,7 +126,7 @@ type reports cluster
 // Fire reads every replica's counters.
 func (s *reports) Fire(at time.Duration, _ int64) {
 	c := (*cluster)(s)
-	for _, n := range c.nodes {
+	for _, n := range c.replicas {
 		if !n.alive {
 			continue
 		}

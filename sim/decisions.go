@@ -9,7 +9,7 @@ import (
 // A DecisionRecord is one line of the decision log.
 type DecisionRecord struct {
 	At       time.Duration `json:"at_ns"`
-	Request  int64         `json:"request"`
+	Request  string        `json:"request"` // the row's request_id
 	Session  string        `json:"session,omitempty"`
 	Turn     int           `json:"turn"`
 	Replica  string        `json:"replica"`
@@ -18,7 +18,7 @@ type DecisionRecord struct {
 	Match    int           `json:"match_tokens"`
 	// Declined is the best match that was passed over, if one was.
 	Declined         string `json:"declined,omitempty"`
-	DeclinedMatch    int    `json:"declined_match,omitempty"`
+	DeclinedMatch    int    `json:"declined_match_tokens,omitempty"`
 	DeclinedInFlight int    `json:"declined_inflight,omitempty"`
 	Reroutes         int32  `json:"reroutes,omitempty"`
 }
@@ -30,13 +30,13 @@ func (c *cluster) decided(k *call) {
 	}
 	d := &k.decision
 	r := DecisionRecord{
-		At: k.decided, Request: k.serial, Session: k.prompt.Session, Turn: k.prompt.Turn,
-		Replica: c.nodes[d.Replica].name, Reason: d.Reason.String(),
+		At: k.decided, Request: k.name(), Session: k.prompt.Session, Turn: k.prompt.Turn,
+		Replica: c.replicas[d.Replica].name, Reason: d.Reason.String(),
 		InFlight: d.InFlight, Match: d.MatchTokens, Reroutes: k.reroutes,
 	}
 	if d.Declined != policies.NoReplica {
-		r.Declined = c.nodes[d.Declined].name
-		r.DeclinedMatch, r.DeclinedInFlight = d.DeclinedMatch, d.DeclinedInFlight
+		r.Declined = c.replicas[d.Declined].name
+		r.DeclinedMatch, r.DeclinedInFlight = d.DeclinedMatchTokens, d.DeclinedInFlight
 	}
 	c.cfg.Decided(r)
 }

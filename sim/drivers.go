@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"kvfleet/traces"
-	"kvfleet/traces/seed"
 	"kvfleet/traces/workload"
 )
 
@@ -15,16 +14,17 @@ type chat struct {
 	c       *cluster
 	content *workload.Content
 	draws   *workload.Draws
-	seed    seed.Seed
 	epoch   int
 	max     int
+	stop    func(user, visit, turn int) int
 }
 
 func newChat(c *cluster) *chat {
 	w := c.cfg.Workload
 	return &chat{
-		c: c, content: c.cfg.Content, draws: c.cfg.Draws, seed: w.Seed,
+		c: c, content: c.cfg.Content, draws: c.cfg.Draws,
 		epoch: c.cfg.Epoch, max: w.OutputTokens,
+		stop: c.fleet.Answers(w.Seed, c.cfg.Epoch, w.OutputTokens),
 	}
 }
 
@@ -37,22 +37,6 @@ func (h *chat) prompt(s workload.Conversation) Prompt {
 		Max: h.max, Stop: h.stop(s.User, s.Visit, s.Turn), System: p.System, Branch: p.Branch,
 		ScheduledAt: traces.None,
 	}
-}
-
-// stop draws how many tokens the answer has: max_tokens, or fewer for the share
-// of answers measured to stop early.
-func (h *chat) stop(user, visit, turn int) int {
-	o := &h.c.fleet.Output
-	if len(o.EarlyShares) == 0 {
-		return h.max
-	}
-	share := o.EarlyShares[min(turn, len(o.EarlyShares)-1)]
-	u := seed.Unit(h.seed.Value("stop", h.epoch, user, visit, turn))
-	if u >= share {
-		return h.max
-	}
-	n := o.EarlyTokens[int(u/share*float64(len(o.EarlyTokens)))]
-	return max(1, n*h.max/o.EarlyOf)
 }
 
 // A closed driver holds a number of users; each sends its next turn when its

@@ -11,17 +11,17 @@ import (
 
 // A batch is one step's KV events on their way to the router.
 type batch struct {
-	node   policies.ReplicaID
-	seq    uint64
-	events []residency.Event
-	stored []uint64
-	gone   []uint64
+	replica policies.ReplicaID
+	seq     uint64
+	events  []residency.Event
+	stored  []uint64
+	gone    []uint64
 }
 
 // publish sends a step's events off, unless the replica's stream is broken.
 // Stored goes before removed: within a step a block may be given up and stored
 // again, and a subscriber counts copies.
-func (c *cluster) publish(n *node, at time.Duration, log *kvcache.Log) {
+func (c *cluster) publish(n *replica, at time.Duration, log *kvcache.Log) {
 	seq := n.seq
 	n.seq++
 	if n.muted {
@@ -29,7 +29,7 @@ func (c *cluster) publish(n *node, at time.Duration, log *kvcache.Log) {
 	}
 	number := c.freeBatch()
 	b := c.batches[number]
-	b.node, b.seq = n.id, seq
+	b.replica, b.seq = n.id, seq
 	b.stored = append(b.stored[:0], log.Stored...)
 	b.gone = append(b.gone[:0], log.Removed...)
 	b.events = b.events[:0]
@@ -61,6 +61,6 @@ type deliveries cluster
 func (d *deliveries) Fire(at time.Duration, number int64) {
 	c := (*cluster)(d)
 	b := c.batches[number]
-	c.router.Observe(at, router.Observation{Kind: router.Events, Replica: b.node, Seq: b.seq, Events: b.events})
+	c.router.Observe(at, router.Observation{Kind: router.Events, Replica: b.replica, Seq: b.seq, Events: b.events})
 	c.freeBatches = append(c.freeBatches, number)
 }

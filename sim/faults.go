@@ -17,8 +17,10 @@ type Fault struct {
 	// Kind is kill (the process dies, its cache with it), restart (a process is
 	// started; it serves after the fleet's start-up time, with an empty cache),
 	// drain (the operator takes it out of rotation; running requests finish),
-	// restore (undoes drain), slow (everything takes Factor times as long), or
-	// event_gap (its KV events are lost).
+	// restore (undoes drain), slow (everything takes Factor times as long; it is
+	// the machine that is slow, so a restart does not end it), or event_gap (its
+	// KV events are lost; nothing replays them, so what the replica stored before
+	// the gap stays unknown to the router until it is stored again).
 	Kind string `yaml:"kind"`
 	// For is how long slow and event_gap last; 0 is to the end of the run.
 	For    time.Duration `yaml:"for"`
@@ -62,7 +64,25 @@ func ValidateFaults(faults []Fault, f *Fleet) error {
 			at("for: given for %s, which does not end by itself", x.Kind)
 		}
 	}
+	errs = append(errs, overlaps(faults)...)
 	return errors.Join(errs...)
+}
+
+// overlaps finds faults of one kind and replica under way at once. The end of
+// one would end the other.
+func overlaps(faults []Fault) []error {
+	var errs []error
+	lasts := func(f *Fault) bool { return f.Kind == "slow" || f.Kind == "event_gap" }
+	before := func(a, b *Fault) bool { return a.For > 0 && a.At+a.For <= b.At }
+	for i := range faults {
+		for j := range faults[:i] {
+			a, b := &faults[j], &faults[i]
+			if lasts(a) && a.Kind == b.Kind && a.Replica == b.Replica && !before(a, b) && !before(b, a) {
+				errs = append(errs, fmt.Errorf("faults[%d]: %s of %s overlaps faults[%d]", i, b.Kind, b.Replica, j))
+			}
+		}
+	}
+	return errs
 }
 
 type faults cluster
@@ -83,16 +103,16 @@ func (c *cluster) scheduleFaults() {
 	}
 	// Checks of the replicas are spread over the interval.
 	every := c.fleet.Health.Interval
-	for i := range c.nodes {
-		c.loop.At(every*time.Duration(i+1)/time.Duration(len(c.nodes)), rankHealth, (*checks)(c), int64(i))
+	for i := range c.replicas {
+		c.loop.At(every*time.Duration(i+1)/time.Duration(len(c.replicas)), rankHealth, (*checks)(c), int64(i))
 	}
 }
 
 func (s *faults) Fire(at time.Duration, arg int64) {
 	c := (*cluster)(s)
 	f := c.cfg.Faults[arg&^undo]
-	var n *node
-	for _, m := range c.nodes {
+	var n *replica
+	for _, m := range c.replicas {
 		if m.name == f.Replica {
 			n = m
 		}
@@ -128,13 +148,13 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 
 // kill ends a process. What its clients were reading is lost; what nobody has
 // seen anything of is placed again.
-func (c *cluster) kill(n *node) {
+func (c *cluster) kill(n *replica) {
 	n.started++
 	if !n.alive {
 		return
 	}
 	now := c.loop.Now()
-	n.alive, n.cleared = false, true
+	n.alive = false
 	n.generation++
 	n.armed++
 	n.dueAt = -1
@@ -157,7 +177,8 @@ func (c *cluster) kill(n *node) {
 
 // refused is a connection that a dead replica did not take: the router ejects
 // it at once and places the call again.
-func (c *cluster) refused(i int32, n *node) {
+func (c *cluster) refused(i int32, n *replica) {
+	n.cleared = true
 	c.setRotation(n, false, true)
 	n.fails = c.fleet.Health.Failures
 	c.reroute(i)
@@ -167,7 +188,7 @@ type startUps cluster
 
 // Fire is a restarted process beginning to serve.
 func (s *startUps) Fire(at time.Duration, arg int64) {
-	n := (*cluster)(s).nodes[arg&(undo-1)]
+	n := (*cluster)(s).replicas[arg&(undo-1)]
 	if n.alive || arg>>32 != n.started {
 		return
 	}
@@ -180,7 +201,7 @@ type checks cluster
 // Fire is one health check of one replica.
 func (s *checks) Fire(at time.Duration, id int64) {
 	c := (*cluster)(s)
-	n := c.nodes[id]
+	n := c.replicas[id]
 	h := &c.fleet.Health
 	if n.alive {
 		n.fails = 0
@@ -191,7 +212,8 @@ func (s *checks) Fire(at time.Duration, id int64) {
 	} else {
 		n.passes = 0
 		n.fails++
-		if n.fails >= h.Failures && n.rotation {
+		if n.fails >= h.Failures {
+			n.cleared = true
 			c.setRotation(n, false, true)
 		}
 	}
@@ -201,7 +223,7 @@ func (s *checks) Fire(at time.Duration, id int64) {
 }
 
 // setRotation tells the router of a change of membership.
-func (c *cluster) setRotation(n *node, in, forget bool) {
+func (c *cluster) setRotation(n *replica, in, forget bool) {
 	if n.rotation == in {
 		return
 	}

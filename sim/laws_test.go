@@ -87,7 +87,9 @@ func randomFaults(rng *rand.Rand, f *Fleet, over time.Duration) []Fault {
 		case "drain":
 			faults = append(faults, Fault{At: x.At + time.Duration(rng.Int64N(int64(over)/8)), Replica: r, Kind: "restore"})
 		}
-		faults = append(faults, x)
+		if len(overlaps(append(faults[:len(faults):len(faults)], x))) == 0 {
+			faults = append(faults, x)
+		}
 	}
 	return faults
 }
@@ -151,11 +153,11 @@ type laws struct {
 
 func (l *laws) decided(d DecisionRecord) {
 	if d.At != l.c.loop.Now() {
-		l.t.Errorf("request %d: decided at %v, it is %v", d.Request, d.At, l.c.loop.Now())
+		l.t.Errorf("request %s: decided at %v, it is %v", d.Request, d.At, l.c.loop.Now())
 	}
-	for _, n := range l.c.nodes {
+	for _, n := range l.c.replicas {
 		if n.name == d.Replica && !n.rotation {
-			l.t.Errorf("at %v: request %d was placed on %s, which is out of rotation", d.At, d.Request, n.name)
+			l.t.Errorf("at %v: request %s was placed on %s, which is out of rotation", d.At, d.Request, n.name)
 		}
 	}
 }
@@ -172,10 +174,15 @@ func (l *laws) row(r *traces.Row) {
 	if r.Reroutes > 0 {
 		l.rerouted++
 	}
-	if r.Outcome != traces.Success && r.Outcome != traces.Dropped {
-		fault("the fleet fails and cancels nothing")
+	p := l.planned[r.RequestID]
+	tooLong := p != nil && l.cfg.Fleet.tooLong(p) != ""
+	if (r.Outcome == traces.Failed) != tooLong || (r.Status == 400) != tooLong {
+		fault("status %d, the prompt is too long: %v", r.Status, tooLong)
 	}
-	if (r.Outcome == traces.Dropped) != (r.Error != "") {
+	if r.Outcome == traces.Cancelled {
+		fault("the fleet cancels nothing")
+	}
+	if (r.Outcome == traces.Success) == (r.Error != "") {
 		fault("with error %q", r.Error)
 	}
 	if r.CachedTokens != traces.None && (r.CachedTokens < 0 || r.CachedTokens > r.PromptTokens-1) {
@@ -202,7 +209,7 @@ func (l *laws) row(r *traces.Row) {
 	}
 	// Answers of the small fleet's workload do not stop early.
 	want := r.MaxTokens
-	if p := l.planned[r.RequestID]; p != nil {
+	if p != nil {
 		want = int64(p.Stop)
 	}
 	if r.OutputTokens != want || r.Chunks != want {
@@ -228,8 +235,8 @@ func (l *laws) total(result *Result) {
 	if int64(rows) != l.c.serial {
 		l.t.Errorf("%d rows, %d requests sent", rows, l.c.serial)
 	}
-	if l.planned != nil && len(l.cfg.Trace) != 0 && rows+len(result.Rejected) != len(l.cfg.Trace) {
-		l.t.Errorf("%d rows and %d rejected, the trace has %d", rows, len(result.Rejected), len(l.cfg.Trace))
+	if l.planned != nil && len(l.cfg.Trace) != 0 && rows != len(l.cfg.Trace) {
+		l.t.Errorf("%d rows, the trace has %d", rows, len(l.cfg.Trace))
 	}
 	s := &result.Summary
 	if got := s.Requests + s.OutsideWarmup + s.OutsideWindow; got != int64(rows) {
@@ -238,7 +245,7 @@ func (l *laws) total(result *Result) {
 	if got := s.Success + s.Failed + s.Dropped + s.Cancelled; got != s.Requests || s.SLOViolation > s.Success {
 		l.t.Errorf("outcomes add up to %d, want %d; %d of %d successes missed the SLO", got, s.Requests, s.SLOViolation, s.Success)
 	}
-	for _, n := range l.c.nodes {
+	for _, n := range l.c.replicas {
 		if in, pending := l.c.router.InFlight(n.id), l.c.router.PendingPrefill(n.id); in != 0 || pending != 0 {
 			l.t.Errorf("%s: %d in flight and %d tokens pending at the end", n.name, in, pending)
 		}

@@ -189,9 +189,9 @@ func (h *benchHeat) Fire(at time.Duration, _ int64) {
 	}
 	busy, prefill := b.engine.Usage()
 	all[b.gpu] = thermal.Activity{}
-	if worked, prefilled := second(busy-b.busy, prefill-b.prefill); worked > 0 {
+	if worked, prefilled := b.fleet.Thermal.second(busy-b.busy, prefill-b.prefill); worked > 0 {
 		b.busy, b.prefill = b.busy+worked, b.prefill+prefilled
-		all[b.gpu] = activity(worked, prefilled)
+		all[b.gpu] = b.fleet.Thermal.activity(worked, prefilled)
 	}
 	b.chassis.Advance(at-benchOrigin+time.Second, all)
 	b.engine.SetClock(b.chassis.ComputeFactor(b.gpu), b.chassis.MemoryFactor(b.gpu))

@@ -13,6 +13,7 @@ import (
 
 	"kvfleet/traces"
 	"kvfleet/traces/convert"
+	"kvfleet/traces/workload"
 )
 
 // source yields rows, and then an error if it is one.
@@ -98,8 +99,6 @@ func TestPromptsFromBadRows(t *testing.T) {
 		want string
 	}{
 		{bad(func(r *traces.Row) { r.ScheduledAt = traces.None }), "row 2: scheduled_at: got none"},
-		{bad(func(r *traces.Row) { r.ScheduledAt = -5 }), "row 2: scheduled_at: got -5"},
-		{bad(func(r *traces.Row) { r.SentAt = -5 }), "row 2: sent_at: got -5"},
 		{bad(func(r *traces.Row) { r.PromptTokens = traces.None }), "row 2: prompt_tokens: got none"},
 		{bad(func(r *traces.Row) { r.PromptTokens = 0 }), "row 2: prompt_tokens: got 0"},
 		{bad(func(r *traces.Row) { r.EnginePromptTokens = -1 }), "row 2: engine_prompt_tokens: got -1"},
@@ -253,6 +252,57 @@ func TestIdentityOfStatedBytes(t *testing.T) {
 	}
 }
 
+// A recording whose origin lies after its first requests begins at 0.
+func TestEarlyRowsAreShifted(t *testing.T) {
+	row := func(at int64) traces.Row {
+		r := traces.NewRow()
+		r.ScheduledAt, r.PromptTokens, r.MaxTokens = at, 20, 5
+		return r
+	}
+	prompts, report, err := PromptsFromRows(source(nil, row(3), row(-5), row(0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ats []int64
+	for _, p := range prompts {
+		ats = append(ats, p.ScheduledAt)
+	}
+	if !slices.Equal(ats, []int64{0, 5, 8}) || report.Shift != 5 || report.Unsorted != 1 {
+		t.Errorf("due at %v, %+v", ats, report)
+	}
+}
+
+// A prompt beyond the context is refused by the multi-turn drivers too, and a
+// workload whose prompts are all too long before it starts.
+func TestWorkloadBeyondTheContext(t *testing.T) {
+	f := loadFleet(t, "rtx3090x5")
+	f.Tokenizer.StartTokens = 126_000
+	cfg := Config{Fleet: f, Policy: choice(t, "round_robin"), Users: 8, Window: 2 * time.Minute}
+	var err error
+	cfg.Workload, err = workload.Published(1, 0, f.KVTokens(), 1).Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(context.Background(), cfg)
+	wantError(t, err, "its prompts reach about 13")
+	f.Tokenizer.StartTokens = 25
+	rows, _ := rowsOf(t, cfg)
+	longest := int64(0)
+	for _, r := range rows {
+		longest = max(longest, r.PromptTokens+r.MaxTokens)
+	}
+	f.MaxModelLen = int(longest) - 1
+	rows, result := rowsOf(t, cfg)
+	for _, r := range rows {
+		if (r.Outcome == traces.Failed) != (r.PromptTokens+r.MaxTokens > longest-1) {
+			t.Errorf("%d tokens: %v", r.PromptTokens+r.MaxTokens, r.Outcome)
+		}
+	}
+	if len(result.Rejected) == 0 {
+		t.Error("nothing was rejected")
+	}
+}
+
 // What no replica could ever serve is named, and nothing is lost.
 func TestRejectedPrompts(t *testing.T) {
 	f := smallFleet(t) // a replica holds 2,240 tokens, the model takes 4,096
@@ -263,17 +313,17 @@ func TestRejectedPrompts(t *testing.T) {
 	trace[3].RequestID = "long"
 	rows, result := rowsOf(t, Config{Fleet: f, Policy: choice(t, "prefix_affinity"), Trace: trace, KeepIDs: true})
 	want := []Rejection{
-		{"row 2", "2240 tokens of prompt and 10 of answer, a replica's KV cache holds 2240"},
+		{"sim-2", "2240 tokens of prompt and 10 of answer, a replica's KV cache holds 2240"},
 		{"long", "4090 tokens of prompt and 10 of answer, the model's context is 4096"},
-		{"row 5", "5000 tokens of prompt and 10 of answer, the model's context is 4096"},
-		{"row 6", "2239 tokens of prompt and 10 of answer, a replica's KV cache holds 2240"},
-		{"row 7", "1099511627776 tokens of prompt and 10 of answer, the model's context is 4096"},
+		{"sim-5", "5000 tokens of prompt and 10 of answer, the model's context is 4096"},
+		{"sim-6", "2239 tokens of prompt and 10 of answer, a replica's KV cache holds 2240"},
+		{"sim-7", "1099511627776 tokens of prompt and 10 of answer, the model's context is 4096"},
 	}
 	if !slices.Equal(result.Rejected, want) {
 		t.Errorf("got\n%v, want\n%v", result.Rejected, want)
 	}
-	if len(rows)+len(result.Rejected) != len(trace) {
-		t.Errorf("%d rows and %d rejected of %d", len(rows), len(result.Rejected), len(trace))
+	if len(rows) != len(trace) || result.Summary.Failed != int64(len(want)) {
+		t.Errorf("%d rows of %d, %d failed, want %d", len(rows), len(trace), result.Summary.Failed, len(want))
 	}
 }
 
@@ -360,18 +410,18 @@ func TestSampleTraces(t *testing.T) {
 					t.Errorf("%d prompts, %+v", len(prompts), report)
 				}
 				rows, result := rowsOf(t, Config{Fleet: loadFleet(t, "rtx3090x5"), Policy: choice(t, policy), Trace: prompts})
-				if len(rows)+len(result.Rejected) != len(prompts) || len(rows) < len(prompts)/2 {
-					t.Errorf("%d rows and %d rejected of %d", len(rows), len(result.Rejected), len(prompts))
-				}
 				s := &result.Summary
-				if s.Success != int64(len(rows)) || s.Requests != s.Success {
+				if len(rows) != len(prompts) || s.Failed != int64(len(result.Rejected)) || s.Failed > s.Requests/2 {
+					t.Errorf("%d rows of %d, %d failed, %d rejected", len(rows), len(prompts), s.Failed, len(result.Rejected))
+				}
+				if s.Requests != int64(len(rows)) || s.Success+s.Failed != s.Requests {
 					t.Errorf("%d of %d succeeded, %d rows", s.Success, s.Requests, len(rows))
 				}
 				placed := int64(0)
 				for _, p := range s.Placement {
 					placed += p.Requests
 				}
-				if placed != s.Requests || s.HitRate < c.hits || c.distinct && s.HitRate != 0 {
+				if placed != s.Success || s.HitRate < c.hits || c.distinct && s.HitRate != 0 {
 					t.Errorf("%d placed of %d, hit rate %.3f, want at least %v", placed, s.Requests, s.HitRate, c.hits)
 				}
 				t.Logf("%d rows, %d rejected, hit rate %.3f, TTFT p50 %.0f ms", len(rows), len(result.Rejected), s.HitRate, s.TTFTP50)

@@ -8,8 +8,8 @@ import (
 	"kvfleet/sim/kvcache"
 )
 
-// A node is a replica at run time: its process, its front end and its engine.
-type node struct {
+// A replica is one at run time: its process, its front end and its engine.
+type replica struct {
 	c      *cluster
 	id     policies.ReplicaID
 	name   string
@@ -26,7 +26,7 @@ type node struct {
 	passes     int
 	rotation   bool // as the router knows it
 	drained    bool // by the operator
-	cleared    bool // the process was restarted since the router last knew it
+	cleared    bool // the router knows that the process died since it was last in rotation
 	muted      bool // its event stream is broken
 
 	seq     uint64 // of the next event batch
@@ -43,7 +43,7 @@ type sample struct {
 
 // accept takes a request at the front end's door: it queues for the process and
 // reaches the engine when it has been rendered and tokenized.
-func (n *node) accept(call int32, at time.Duration) {
+func (n *replica) accept(call int32, at time.Duration) {
 	f := &n.c.fleet.FrontEnd
 	k := &n.c.calls[call]
 	tokens := float64(k.req.Prompt)
@@ -58,7 +58,7 @@ func (n *node) accept(call int32, at time.Duration) {
 	n.c.loop.At(k.submitAt, rankSubmit, (*submits)(n.c), int64(call))
 }
 
-func (n *node) scaled(d time.Duration) time.Duration {
+func (n *replica) scaled(d time.Duration) time.Duration {
 	if n.slow == 1 {
 		return d
 	}
@@ -66,7 +66,7 @@ func (n *node) scaled(d time.Duration) time.Duration {
 }
 
 // leave takes a call off the replica's books.
-func (n *node) leave(call int32) {
+func (n *replica) leave(call int32) {
 	k := &n.c.calls[call]
 	last := len(n.inside) - 1
 	moved := n.inside[last]
@@ -76,7 +76,7 @@ func (n *node) leave(call int32) {
 }
 
 // arm makes sure an event stands for the engine's next due time.
-func (n *node) arm() {
+func (n *replica) arm() {
 	due, ok := n.engine.Due()
 	if !ok || due == n.dueAt {
 		return
@@ -87,7 +87,7 @@ func (n *node) arm() {
 }
 
 // Fire is the end of an engine step.
-func (n *node) Fire(at time.Duration, armed int64) {
+func (n *replica) Fire(at time.Duration, armed int64) {
 	if armed != n.armed {
 		return // planned anew since
 	}
@@ -106,7 +106,7 @@ func (s *submits) Fire(at time.Duration, arg int64) {
 	if !k.open || !k.waiting || k.submitAt != at {
 		return
 	}
-	n := c.nodes[k.node]
+	n := c.replicas[k.replica]
 	if k.generation != n.generation {
 		return
 	}
@@ -116,26 +116,26 @@ func (s *submits) Fire(at time.Duration, arg int64) {
 }
 
 // FirstToken, Finished and Stepped are what the engine tells its replica.
-func (n *node) FirstToken(r *engine.Request, at time.Duration) {
+func (n *replica) FirstToken(r *engine.Request, at time.Duration) {
 	k := &n.c.calls[r.ID]
 	k.firstSeen = at + n.c.egress
 	n.c.loop.At(k.firstSeen, rankClient, (*firsts)(n.c), r.ID)
 }
 
 // Finished schedules the end of the answer at the client.
-func (n *node) Finished(r *engine.Request, at time.Duration) {
+func (n *replica) Finished(r *engine.Request, at time.Duration) {
 	k := &n.c.calls[r.ID]
 	k.lastSeen = at + n.c.egress
 	n.c.loop.At(k.lastSeen, rankClient, (*ends)(n.c), r.ID)
 }
 
 // Stepped sends the step's KV events on their way.
-func (n *node) Stepped(at time.Duration, log *kvcache.Log) {
+func (n *replica) Stepped(at time.Duration, log *kvcache.Log) {
 	n.c.publish(n, at, log)
 }
 
 // hitRate is the engine's hit rate over the window that ends now.
-func (n *node) hitRate(at, window time.Duration) (float64, bool) {
+func (n *replica) hitRate(at, window time.Duration) (float64, bool) {
 	hits, queries := n.engine.HitRate()
 	n.samples = append(n.samples, sample{at, hits, queries})
 	first := 0

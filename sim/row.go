@@ -31,31 +31,38 @@ func (c *cluster) row(k *call, outcome traces.Outcome, reason string, now time.D
 	}
 	if outcome == traces.Success {
 		r.Status = 200
+	} else if outcome == traces.Failed {
+		r.Status = 400
 	}
 	if c.keepIDs {
-		r.RequestID = p.RequestID
-		if r.RequestID == "" {
-			r.RequestID = "sim-" + strconv.FormatInt(k.serial, 10)
-		}
+		r.RequestID = k.name()
 		r.Blocks, r.BlockSize = p.Blocks, int32(c.fleet.Engine.BlockSize)
 	}
 	if k.sent < c.cfg.Warmup {
 		r.Warmup = true
 	}
 	if k.from != policies.NoReplica {
-		r.ReroutedFrom = c.nodes[k.from].name
+		r.ReroutedFrom = c.replicas[k.from].name
 	}
-	if k.node != policies.NoReplica {
+	if k.replica != policies.NoReplica {
 		c.decisionColumns(k, r)
 		c.engineColumns(k, r)
 	}
 	c.sink(r)
 }
 
+// name is the request's id: the trace's, or its place in the run.
+func (k *call) name() string {
+	if k.prompt.RequestID != "" {
+		return k.prompt.RequestID
+	}
+	return "sim-" + strconv.FormatInt(k.serial, 10)
+}
+
 func (c *cluster) decisionColumns(k *call, r *traces.Row) {
 	d := &k.decision
 	r.DispatchedAt = traces.At(k.dispatched)
-	r.Reason, r.Replica = d.Reason.String(), c.nodes[d.Replica].name
+	r.Reason, r.Replica = d.Reason.String(), c.replicas[d.Replica].name
 	r.InFlightAtChoice = int64(d.InFlight)
 	r.RouterOverhead = int64(c.overhead)
 	if c.needsTokens {
@@ -63,13 +70,13 @@ func (c *cluster) decisionColumns(k *call, r *traces.Row) {
 	}
 	if c.looks {
 		r.MatchTokens = int64(d.MatchTokens)
-		if c.choice.Spec.NeedsBelief {
+		if c.choice.Spec.NeedsBelief && !c.needsTokens { // exact policies match engine blocks, not bytes
 			r.MatchBytes = int64(d.Match) * 64
 		}
 	}
 	if d.Declined != policies.NoReplica {
-		r.DeclinedReplica = c.nodes[d.Declined].name
-		r.DeclinedMatch, r.DeclinedInFlight = int64(d.DeclinedMatch), int64(d.DeclinedInFlight)
+		r.DeclinedReplica = c.replicas[d.Declined].name
+		r.DeclinedMatch, r.DeclinedInFlight = int64(d.DeclinedMatchTokens), int64(d.DeclinedInFlight)
 	}
 }
 

@@ -58,17 +58,11 @@ type Result struct {
 	// idle.
 	IdleBeforeEvict kvcache.IdleAges
 	Preemptions     int
-	Steps           int64  // engine steps
-	Events          uint64 // of the event loop
-	End             time.Duration
+	Steps           int64         // engine steps
+	Events          uint64        // of the event loop
+	End             time.Duration // of the last request
 	EventGaps       uint64
-	Rejected        []Rejection // prompts that no replica could ever serve
-}
-
-// A Rejection is a request that was refused before it was sent.
-type Rejection struct {
-	Request string
-	Reason  string
+	Rejected        []Rejection // also rows, failed with status 400
 }
 
 // validate reports every fault at once.
@@ -153,8 +147,11 @@ func (c *cluster) setDriver() error {
 		c.ids = newIdentities(cfg.Fleet)
 		return nil
 	}
-	most := cfg.Workload.MaxPromptBytes()
-	tokens := int(float64(most)/cfg.Fleet.Tokenizer.BytesPerToken*1.1) + cfg.Workload.OutputTokens
+	// A session's last turn is the longest. What a single prompt has beyond the
+	// mean is looked at when it is sent.
+	tok := &cfg.Fleet.Tokenizer
+	tokens := int(float64(cfg.Workload.MaxPromptBytes())/tok.BytesPerToken) + cfg.Workload.OutputTokens +
+		tok.StartTokens + 2*cfg.Workload.Turns*(tok.HeaderTokens+tok.TrailerTokens)
 	if tokens > cfg.Fleet.MaxModelLen {
 		return fmt.Errorf("sim: workload %s: its prompts reach about %d tokens, fleet %s takes %d", cfg.Workload.Name(), tokens, cfg.Fleet.Name, cfg.Fleet.MaxModelLen)
 	}
@@ -193,8 +190,8 @@ func (c *cluster) drain(ctx context.Context) error {
 }
 
 func (c *cluster) result(acc *summary.Accumulator) Result {
-	r := Result{End: c.loop.Now(), Events: c.loop.Fired(), EventGaps: c.router.Gaps()}
-	for _, n := range c.nodes {
+	r := Result{End: c.lastEnd, Rejected: c.rejected, Events: c.loop.Fired(), EventGaps: c.router.Gaps()}
+	for _, n := range c.replicas {
 		r.Preemptions += n.engine.Preemptions()
 		r.Steps += n.engine.Steps()
 	}
@@ -202,9 +199,6 @@ func (c *cluster) result(acc *summary.Accumulator) Result {
 	r.Summary = acc.Summary()
 	if p90, ok := c.idle.Quantile(0.9); ok {
 		r.Summary.IdleBeforeEvictP90 = p90.Seconds()
-	}
-	if d, ok := c.driver.(*replay); ok {
-		r.Rejected = d.rejected
 	}
 	return r
 }

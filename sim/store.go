@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 
 	"kvfleet/traces/report"
 )
@@ -28,7 +30,8 @@ func keyOf(c *report.Cell) cellKey {
 	return cellKey{c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, c.Parameters, c.Repetition}
 }
 
-// A plan is a sweep's identity: two sweeps with equal plans give equal cells.
+// A plan is a sweep's identity: two sweeps with equal plans give equal cells, in
+// whatever order their axes were given.
 type plan struct {
 	Schema      string    `json:"schema"`
 	Fleet       string    `json:"fleet"`
@@ -50,7 +53,8 @@ type plan struct {
 func (c *SweepConfig) plan() plan {
 	p := plan{
 		Schema: "kvfleet.plan/1", Fleet: c.Fleet.Name, FleetHash: c.FleetHash,
-		WorkingSets: c.WorkingSets, Skews: c.Skews, Users: c.Users, Rates: c.Rates,
+		WorkingSets: slices.Sorted(slices.Values(c.WorkingSets)), Skews: slices.Sorted(slices.Values(c.Skews)),
+		Users: slices.Sorted(slices.Values(c.Users)), Rates: slices.Sorted(slices.Values(c.Rates)),
 		Arrivals: c.Arrivals, Shape: c.Shape,
 		Repetitions: c.Repetitions, Window: c.Window.String(), Warmup: c.Warmup.String(), Seed: uint64(c.Seed),
 	}
@@ -60,6 +64,7 @@ func (c *SweepConfig) plan() plan {
 	for _, choice := range c.Policies {
 		p.Policies = append(p.Policies, choice.Spec.Name+":"+choice.Effective(c.Fleet.Bounds()))
 	}
+	slices.Sort(p.Policies)
 	return p
 }
 
@@ -128,9 +133,30 @@ func checkPlan(cfg *SweepConfig) error {
 		return err
 	}
 	if !bytes.Equal(got, want) {
-		return fmt.Errorf("sweep: %s differs from what was asked for: %w; choose another --out", path, ErrOtherSweep)
+		return fmt.Errorf("sweep: %s differs from what was asked for in %s: %w; choose another --out", path, differing(got, want), ErrOtherSweep)
 	}
 	return nil
+}
+
+// differing names the fields in which two plans differ.
+func differing(got, want []byte) string {
+	var a, b map[string]any
+	if json.Unmarshal(got, &a) != nil || json.Unmarshal(want, &b) != nil {
+		return "form: it is not a plan"
+	}
+	var names []string
+	for name := range b {
+		if !reflect.DeepEqual(a[name], b[name]) {
+			names = append(names, name)
+		}
+	}
+	for name := range a {
+		if _, ok := b[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
 }
 
 // load reads finished cells. A line that a killed process left unfinished at the

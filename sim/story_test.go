@@ -169,7 +169,7 @@ func sent(text string) Prompt {
 // play runs the story and writes down what the router and the clients see.
 func (s *story) play() {
 	slices.SortStableFunc(s.cfg.Trace, func(a, b Prompt) int { return cmp.Compare(a.ScheduledAt, b.ScheduledAt) })
-	names := map[int64]string{}
+	names := map[string]string{}
 	s.opened = map[int64]bool{}
 	s.cfg.Decided = func(d DecisionRecord) {
 		names[d.Request] = d.Session
@@ -203,15 +203,15 @@ func (s *story) ended(r *traces.Row) {
 }
 
 // look tells what has changed since the last event.
-func (s *story) look(c *cluster, names map[int64]string) {
+func (s *story) look(c *cluster, names map[string]string) {
 	now := c.loop.Now()
 	for i := range c.calls {
 		if k := &c.calls[i]; k.open && k.prefilled && !s.opened[k.serial] {
 			s.opened[k.serial] = true
-			s.say(now, names[k.serial]+" reads its first token")
+			s.say(now, names[k.name()]+" reads its first token")
 		}
 	}
-	for i, n := range c.nodes {
+	for i, n := range c.replicas {
 		if len(s.known) == i {
 			s.known = append(s.known, seen{true, true, 0})
 		}

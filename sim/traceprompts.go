@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"kvfleet/traces"
 )
@@ -14,6 +15,9 @@ type TraceReport struct {
 	Unsorted int  // rows that came before an earlier one's due time
 	Distinct int  // prompts without identity: they share nothing
 	Planned  bool // rows had not been run; their answers have the length planned
+	// Shift was added to every due time, because the earliest was negative: a
+	// recording's origin may lie after its first requests.
+	Shift time.Duration
 }
 
 // PromptsFromRows reads a trace into prompts to replay, in order of their due
@@ -40,6 +44,12 @@ func PromptsFromRows(rows traces.Source) ([]Prompt, TraceReport, error) {
 	if report.Unsorted > 0 {
 		slices.SortStableFunc(prompts, func(a, b Prompt) int { return cmp.Compare(a.ScheduledAt, b.ScheduledAt) })
 	}
+	if len(prompts) > 0 && prompts[0].ScheduledAt < 0 {
+		report.Shift = -time.Duration(prompts[0].ScheduledAt)
+		for i := range prompts {
+			prompts[i].ScheduledAt += int64(report.Shift)
+		}
+	}
 	return prompts, report, nil
 }
 
@@ -48,8 +58,8 @@ func promptFromRow(r *traces.Row, report *TraceReport) (Prompt, error) {
 	if r.SentAt != traces.None {
 		at, field = r.SentAt, "sent_at"
 	}
-	if at < 0 {
-		return Prompt{}, fmt.Errorf("%s: got %s, want the time it is due, ns from 0 on", field, number(at))
+	if at == traces.None {
+		return Prompt{}, fmt.Errorf("%s: got none, want the time it is due", field)
 	}
 	tokens, field := r.PromptTokens, "prompt_tokens"
 	if r.EnginePromptTokens != traces.None {

@@ -31,8 +31,8 @@ type CheckReport struct {
 
 const maxFindings = 100
 
-// Check reads all rows and reports what contradicts itself: times out of order,
-// an outcome that does not fit what happened, more cached tokens than an engine
+// Check reads all rows and reports what contradicts itself: times out of order or
+// before the start, an outcome that does not fit what happened, more cached tokens than an engine
 // can serve, counts that disagree, request ids given twice, turns of a session
 // out of order. It keeps some 40 bytes a row.
 func Check(rows Source) CheckReport {
@@ -109,6 +109,15 @@ func (c *checker) identity() {
 // times checks that what happened, happened in order.
 func (c *checker) times() {
 	r := c.row
+	// Time 0 is the start of the run or trace: nothing is due or sent before it.
+	for _, start := range [...]struct {
+		field string
+		at    int64
+	}{{"scheduled_at", r.ScheduledAt}, {"sent_at", r.SentAt}} {
+		if start.at != None && start.at < 0 {
+			c.fault(start.field, "is %d ns, want 0 or more", start.at)
+		}
+	}
 	before, last := "", int64(None)
 	for _, event := range [...]struct {
 		field string

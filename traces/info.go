@@ -24,6 +24,10 @@ type Info struct {
 
 	Blocks         int64 // block ids over all prompts
 	DistinctBlocks int64
+	// WideBlocks counts the block ids above 2^53, over all prompts. Exported JSON
+	// has them as plain numbers, and a reader that keeps numbers as floating point
+	// takes different ones for equal (see package export).
+	WideBlocks int64
 	// SharedPrefix is the share of prompt tokens whose block an earlier row's
 	// prompt began with: the hit rate of a cache that never evicts, filled in row
 	// order. NaN without block ids.
@@ -81,6 +85,9 @@ func (d *describer) add(r *Row) {
 	}
 	run, matching := int64(0), true
 	for _, b := range r.Blocks {
+		if b > 1<<53 {
+			i.WideBlocks++
+		}
 		_, seen := d.blocks[b]
 		if matching = matching && seen; matching {
 			run++

@@ -18,7 +18,11 @@ type Reader struct {
 // NewReader reads the schema of the trace in r. The error wraps ErrNewer for a
 // newer major version and is a *TruncatedError if r ends inside the schema.
 func NewReader(r io.Reader) (*Reader, error) {
-	stream, err := newStreamReader(r, schemaTrace, Columns(), NewRow)
+	return newReader(r, "")
+}
+
+func newReader(r io.Reader, path string) (*Reader, error) {
+	stream, err := newStreamReader(r, path, schemaTrace, Columns(), NewRow)
 	if err != nil {
 		return nil, err
 	}
@@ -26,15 +30,15 @@ func NewReader(r io.Reader) (*Reader, error) {
 }
 
 // Open opens a trace file; if there is none at path, but one at path + ".part",
-// that one.
+// that one. Its errors, and those of its rows, begin with the file's name.
 func Open(path string) (*Reader, error) {
 	f, err := openPart(path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewReader(f)
+	r, err := newReader(f, f.Name())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
 	r.file = f
 	return r, nil
@@ -68,7 +72,11 @@ type StepReader struct {
 
 // NewStepReader reads the schema of the step log in r, as NewReader does.
 func NewStepReader(r io.Reader) (*StepReader, error) {
-	stream, err := newStreamReader(r, schemaSteps, StepColumns(), newStepRow)
+	return newStepReader(r, "")
+}
+
+func newStepReader(r io.Reader, path string) (*StepReader, error) {
+	stream, err := newStreamReader(r, path, schemaSteps, StepColumns(), newStepRow)
 	if err != nil {
 		return nil, err
 	}
@@ -81,9 +89,9 @@ func OpenSteps(path string) (*StepReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := NewStepReader(f)
+	r, err := newStepReader(f, f.Name())
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", f.Name(), err), f.Close())
+		return nil, errors.Join(err, f.Close())
 	}
 	r.file = f
 	return r, nil
@@ -111,7 +119,30 @@ func openPart(path string) (*os.File, error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, fileError(path, err)
+	}
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		f.Close() // nothing was written
+		return nil, fmt.Errorf("%s: is a directory, want a file", path)
 	}
 	return f, nil
+}
+
+// fileError is an error of opening or reading the file at path, which names it
+// once, however the error was made.
+func fileError(path string, err error) error {
+	return fmt.Errorf("%s: %w", path, unnamed(err))
+}
+
+// unnamed is the error without the file names the os package puts in front.
+func unnamed(err error) error {
+	var named *fs.PathError
+	var link *os.LinkError
+	switch {
+	case errors.As(err, &named):
+		return named.Err
+	case errors.As(err, &link):
+		return link.Err
+	}
+	return err
 }

@@ -16,22 +16,32 @@ import (
 // A TruncatedError is how a stream ends that was cut short: its writer was
 // killed, or the copy is not whole. Every row before it is good.
 type TruncatedError struct {
-	After int64 // rows recovered
+	Path  string // of the file; empty if the stream is none that Open opened
+	After int64  // rows recovered
 }
 
 func (e *TruncatedError) Error() string {
-	return fmt.Sprintf("traces: truncated after row %d", e.After)
+	return fmt.Sprintf("%s: truncated after row %d", subject(e.Path), e.After)
 }
 
 // A CorruptError is how a stream ends whose bytes make no sense from some batch
 // on. Every row before it was read from a batch that did.
 type CorruptError struct {
-	After int64 // rows read
+	Path  string // as in TruncatedError
+	After int64  // rows read
 	Err   error
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("traces: corrupt after row %d: %v", e.After, e.Err)
+	return fmt.Sprintf("%s: corrupt after row %d: %v", subject(e.Path), e.After, unnamed(e.Err))
+}
+
+// subject is what an error begins with: the file if there is one.
+func subject(path string) string {
+	if path == "" {
+		return "traces"
+	}
+	return path
 }
 
 // Unwrap returns what was wrong.
@@ -39,6 +49,7 @@ func (e *CorruptError) Unwrap() error { return e.Err }
 
 // streamReader reads an Arrow IPC stream as rows of T.
 type streamReader[T any] struct {
+	path    string // of the file, if it is one
 	frames  *framing
 	stream  *ipc.Reader
 	meta    Meta
@@ -49,7 +60,7 @@ type streamReader[T any] struct {
 	unknown []string
 }
 
-func newStreamReader[T any](r io.Reader, schema string, columns []Column[T], blank func() T) (*streamReader[T], error) {
+func newStreamReader[T any](r io.Reader, path, schema string, columns []Column[T], blank func() T) (*streamReader[T], error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	// The file format is a stream between magic numbers: skip the first.
 	if start, _ := in.Peek(8); bytes.HasPrefix(start, []byte("ARROW1")) {
@@ -57,18 +68,18 @@ func newStreamReader[T any](r io.Reader, schema string, columns []Column[T], bla
 			return nil, err
 		}
 	}
-	s := &streamReader[T]{frames: &framing{in: in}, columns: columns, blank: blank}
+	s := &streamReader[T]{path: path, frames: &framing{in: in}, columns: columns, blank: blank}
 	var err error
 	s.stream, err = ipc.NewReaderFromMessageReader(s.frames, ipc.WithAllocator(&s.frames.budget))
 	if errors.Is(s.frames.cut, errCut) {
-		return nil, &TruncatedError{}
+		return nil, &TruncatedError{Path: path}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("traces: no Arrow stream: %w", err)
+		return nil, fmt.Errorf("%s: no Arrow stream: %w", subject(path), unnamed(err))
 	}
 	found := s.stream.Schema()
 	if s.meta, err = readMeta(schema, keyValues(found.Metadata())); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", subject(path), err)
 	}
 	return s, s.match(found)
 }
@@ -94,18 +105,18 @@ func (s *streamReader[T]) match(schema *arrow.Schema) error {
 		case len(at) == 0:
 			s.field[i] = -1
 		case len(at) > 1:
-			faults = append(faults, fmt.Errorf("traces: column %s appears %d times", c.Name, len(at)))
+			faults = append(faults, fmt.Errorf("%s: column %s appears %d times", subject(s.path), c.Name, len(at)))
 		default:
 			s.field[i] = at[0]
 			if !readable(c.Kind, schema.Field(at[0]).Type) {
-				faults = append(faults, fmt.Errorf("traces: column %s is %s, want %s", c.Name, schema.Field(at[0]).Type, arrowType(c.Kind)))
+				faults = append(faults, fmt.Errorf("%s: column %s is %s, want %s", subject(s.path), c.Name, schema.Field(at[0]).Type, arrowType(c.Kind)))
 			}
 		}
 	}
 	// Without its first column a stream says nothing of which row is which, nor
 	// how many there are.
 	if s.field[0] < 0 {
-		faults = append(faults, fmt.Errorf("traces: column %s is missing", s.columns[0].Name))
+		faults = append(faults, fmt.Errorf("%s: column %s is missing", subject(s.path), s.columns[0].Name))
 	}
 	for _, f := range schema.Fields() {
 		if !known[f.Name] {
@@ -120,7 +131,7 @@ func (s *streamReader[T]) match(schema *arrow.Schema) error {
 func (s *streamReader[T]) rows(yield func(T, error) bool) {
 	var blank T
 	if s.used {
-		yield(blank, errors.New("traces: the rows of a reader can be read once"))
+		yield(blank, fmt.Errorf("%s: the rows of a reader can be read once", subject(s.path)))
 		return
 	}
 	s.used = true
@@ -135,7 +146,7 @@ func (s *streamReader[T]) rows(yield func(T, error) bool) {
 		for from := 0; from < int(batch.NumRows()); from += chunkRows {
 			var err error
 			if chunk, err = s.decode(batch, from, chunk[:0]); err != nil {
-				yield(blank, &CorruptError{done, err})
+				yield(blank, &CorruptError{s.path, done, err})
 				return
 			}
 			for i := range chunk {
@@ -156,15 +167,15 @@ func (s *streamReader[T]) ending(done, promised int64) error {
 	cut := s.frames.cut
 	switch {
 	case promised >= 0 && promised != done:
-		return &CorruptError{done, fmt.Errorf("the trailer promises %d rows", promised)}
+		return &CorruptError{s.path, done, fmt.Errorf("the trailer promises %d rows", promised)}
 	case s.stream.Err() != nil && cut == nil:
-		return &CorruptError{done, s.stream.Err()}
+		return &CorruptError{s.path, done, s.stream.Err()}
 	case s.frames.ended || promised >= 0 && errors.Is(cut, errCut):
 		return nil
 	case errors.Is(cut, errCut):
-		return &TruncatedError{done}
+		return &TruncatedError{s.path, done}
 	}
-	return &CorruptError{done, cut}
+	return &CorruptError{s.path, done, cut}
 }
 
 // trailerRows is the row count a closing batch carries.

@@ -37,7 +37,7 @@ func Create(path string, m Meta, o Options) (*Writer, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.discard())
 	}
-	w.file = file
+	w.file, w.stream.name = file, file.Name()
 	return w, nil
 }
 
@@ -85,7 +85,7 @@ func CreateSteps(path string, m Meta, o Options) (*StepWriter, error) {
 	if err != nil {
 		return nil, errors.Join(err, file.discard())
 	}
-	w.file = file
+	w.file, w.stream.name = file, file.Name()
 	return w, nil
 }
 
@@ -112,7 +112,7 @@ type partFile struct {
 func createPart(path string) (*partFile, error) {
 	f, err := os.Create(path + PartSuffix)
 	if err != nil {
-		return nil, fmt.Errorf("traces: %w", err)
+		return nil, fileError(path+PartSuffix, err)
 	}
 	return &partFile{File: f, final: path}, nil
 }
@@ -130,7 +130,7 @@ func (p *partFile) finish(err error) error {
 		err = os.Rename(p.Name(), p.final)
 	}
 	if err != nil {
-		return fmt.Errorf("traces: finishing %s: %w", p.final, err)
+		return fmt.Errorf("%s: finishing: %w", p.final, unnamed(err))
 	}
 	return nil
 }
@@ -140,9 +140,6 @@ func (p *partFile) leave(err error) error {
 		return err
 	}
 	p.done = true
-	if err != nil {
-		err = fmt.Errorf("%s: %w", p.Name(), err)
-	}
 	return errors.Join(err, p.File.Close())
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,11 +69,22 @@ func (v *value) Type() string   { return v.kind }
 
 // Set reads one value. It never fails; see flags.
 func (v *value) Set(text string) error {
-	if err := v.read(text, !v.given); err != nil {
+	for _, err := range each(v.read(text, !v.given)) {
 		v.flags.fault("%s: %w", v.where, err)
 	}
 	v.given = true
 	return nil
+}
+
+// each is the errors that one may hold.
+func each(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // add declares a flag; a name may end in a comma and its one-letter form.
@@ -107,19 +119,20 @@ func list[T comparable](f *flags, to *[]T, p parser[T], name, usage, def string)
 		if first {
 			*to = nil
 		}
+		var wrong []error
 		for item := range strings.SplitSeq(text, ",") {
-			v, ok := p.parse(strings.TrimSpace(item))
-			if !ok {
-				return fmt.Errorf("got %q, want %s", item, p.want)
+			item = strings.TrimSpace(item)
+			v, ok := p.parse(item)
+			switch {
+			case !ok:
+				wrong = append(wrong, fmt.Errorf("got %q, want %s", item, p.want))
+			case slices.Contains(*to, v):
+				wrong = append(wrong, fmt.Errorf("%s is given twice", item))
+			default:
+				*to = append(*to, v)
 			}
-			for _, have := range *to {
-				if have == v {
-					return fmt.Errorf("%s is given twice", item)
-				}
-			}
-			*to = append(*to, v)
 		}
-		return nil
+		return errors.Join(wrong...)
 	})
 	v.many = true
 }

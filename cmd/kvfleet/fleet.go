@@ -63,7 +63,7 @@ type fleetOptions struct {
 
 func (o *fleetOptions) declare(f *flags, c *cobra.Command) {
 	declareFleet(f, c, &o.name)
-	one(f, &o.replicas, counts(1), "replicas", "scale the fleet to this many replicas like its own", "")
+	one(f, &o.replicas, countsTo(1, mostReplicas), "replicas", "scale the fleet to this many replicas like its own", "")
 	one(f, &o.maxModelLen, counts(2), "max-model-len", "longest sequence a replica accepts, tokens, instead of the fleet's", "")
 }
 

@@ -40,6 +40,18 @@ func (o *runOptions) keep(j *job, fail func(error)) (*keeper, error) {
 	return nil, err
 }
 
+// removeParts removes outputs into which nothing was written. It touches no
+// writer: a run that was left behind may still hold them.
+func (o *runOptions) removeParts() error {
+	var errs []error
+	for _, path := range []string{o.out, o.steps, o.decisions} {
+		if path != "" {
+			errs = append(errs, ignoreMissing(os.Remove(path+traces.PartSuffix)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 func (k *keeper) open(o *runOptions, j *job) (err error) {
 	if o.out != "" {
 		if k.rows, err = traces.Create(o.out, j.meta, traces.Options{}); err != nil {

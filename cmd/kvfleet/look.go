@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 
@@ -15,13 +14,19 @@ import (
 
 func (a *app) infoCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "info FILE|DIR", Short: "Say what a trace is and what load it offers",
+		Use: "info FILE|DIR", Short: "Say what a trace or a step log is and what load it offers",
+		Long: "Says what a trace is and what load it offers, or what the engines did by a step\nlog.\n\n" + stepHelp,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.info(args[0]) },
 	}
 }
 
 func (a *app) info(path string) error {
+	if log, err := stepLog(path); err != nil {
+		return err
+	} else if log != nil {
+		return errors.Join(a.stepInfo(path, log), log.Close())
+	}
 	t, err := source(path)
 	if err != nil {
 		return err
@@ -39,8 +44,7 @@ func (a *app) info(path string) error {
 	}
 	line("outcomes", "%s", strings.Join(outcomes, ", "))
 	line("sessions", "%s", grouped(i.Sessions))
-	line("arrivals", "from %s to %s, %s req/s, at %s", until(i.FirstArrival), until(i.LastArrival),
-		decimals(i.ArrivalRate, 3), plural(i.DistinctArrivals, "distinct time"))
+	line("arrivals", "%s", arrivals(&i))
 	line("prompt tokens", "%s", spread(i.PromptTokens))
 	line("output tokens", "%s", spread(i.OutputTokens))
 	line("blocks", "%s, %s distinct", grouped(i.Blocks), grouped(i.DistinctBlocks))
@@ -54,13 +58,27 @@ func (a *app) info(path string) error {
 	return errors.Join(w.Flush(), readError(path, i.Err))
 }
 
+func arrivals(i *traces.Info) string {
+	if i.FirstArrival == traces.None {
+		return "not known"
+	}
+	text := fmt.Sprintf("from %s to %s", until(i.FirstArrival), until(i.LastArrival))
+	if known(i.ArrivalRate) {
+		text += ", " + rate(i.ArrivalRate)
+	}
+	return text + ", at " + plural(i.DistinctArrivals, "distinct time")
+}
+
 func spread(s traces.Spread) string {
+	if !known(s.Sum) || !known(s.Min) {
+		return "not known"
+	}
 	return fmt.Sprintf("%s in all; min %s, p50 %s, p90 %s, p99 %s, max %s", count(s.Sum), count(s.Min), count(s.P50), count(s.P90), count(s.P99), count(s.Max))
 }
 
 func (a *app) headCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "head FILE|DIR", Short: "Print a trace's first rows as JSON lines",
+		Use: "head FILE|DIR", Short: "Print the first rows of a trace or a step log as JSON lines",
 		Args: cobra.ExactArgs(1),
 	}
 	f := newFlags(c)
@@ -73,6 +91,12 @@ func (a *app) headCommand() *cobra.Command {
 func (a *app) head(f *flags, n int, path string) error {
 	if err := f.err(); err != nil {
 		return err
+	}
+	if log, err := stepLog(path); err != nil {
+		return err
+	} else if log != nil {
+		_, err := stepsJSONL(firstSteps(log.Rows(), n), a.stdout)
+		return errors.Join(readError(path, err), log.Close())
 	}
 	t, err := source(path)
 	if err != nil {
@@ -93,79 +117,6 @@ func first(rows traces.Source, n int) traces.Source {
 			}
 		}
 	}
-}
-
-type exportOptions struct {
-	csv, jsonl, parquet bool
-	out                 string
-}
-
-func (a *app) exportCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "export FILE|DIR --csv|--jsonl|--parquet",
-		Short: "Write a trace for other programs",
-		Long: `Writes a trace as CSV, JSON lines or Parquet. Of one that was cut short, every
-whole row is written as a whole file, and the exit status tells.`,
-		Example: "  kvfleet trace export run.arrows --parquet --out run.parquet",
-		Args:    cobra.ExactArgs(1),
-	}
-	f := newFlags(c)
-	o := &exportOptions{}
-	c.Flags().BoolVar(&o.csv, "csv", false, "CSV with a header")
-	c.Flags().BoolVar(&o.jsonl, "jsonl", false, "a JSON object a line")
-	c.Flags().BoolVar(&o.parquet, "parquet", false, "Parquet")
-	one(f, &o.out, files(), "out", "where it goes (default: standard output)", "")
-	c.RunE = func(_ *cobra.Command, args []string) error { return a.export(f, o, args[0]) }
-	return c
-}
-
-func (a *app) export(f *flags, o *exportOptions, path string) error {
-	var write func(traces.Source, traces.Meta, io.Writer) (int64, error)
-	forms := 0
-	for _, form := range []struct {
-		chosen bool
-		write  func(traces.Source, traces.Meta, io.Writer) (int64, error)
-	}{
-		{o.csv, func(rows traces.Source, _ traces.Meta, w io.Writer) (int64, error) { return export.CSV(rows, w) }},
-		{o.jsonl, func(rows traces.Source, _ traces.Meta, w io.Writer) (int64, error) { return export.JSONL(rows, w) }},
-		{o.parquet, export.Parquet},
-	} {
-		if form.chosen {
-			write = form.write
-			forms++
-		}
-	}
-	if forms != 1 {
-		f.fault("want one of --csv, --jsonl and --parquet")
-	}
-	if o.out != "" && samePlace(o.out, path) {
-		f.fault("--out: is the trace itself")
-	}
-	f.output("out", o.out)
-	if err := f.err(); err != nil {
-		return err
-	}
-	t, err := source(path)
-	if err != nil {
-		return err
-	}
-	if o.out == "" {
-		_, err := write(t.Rows(), t.Meta, a.stdout)
-		return readError(path, err)
-	}
-	// How the rows end is told after the file is finished: it holds what is whole.
-	var end error
-	err = writeOut(o.out, func(w io.Writer) error {
-		n, err := write(t.Rows(), t.Meta, w)
-		if cut := new(traces.TruncatedError); errors.As(err, &cut) {
-			end, err = err, nil
-		}
-		if err == nil {
-			a.talk("wrote %s to %s", plural(n, "row"), o.out)
-		}
-		return readError(path, err)
-	})
-	return errors.Join(err, readError(path, end))
 }
 
 func (a *app) checkCommand() *cobra.Command {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +35,7 @@ from for each, and a table on standard output.`,
 
 func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	if (o.policy == "") != (o.baseline == "") {
-		f.fault("--policy and --baseline: want both or neither")
+		f.fault("--policy and --baseline: want both or neither%s", a.sweptPolicies(dir))
 	}
 	if err := f.err(); err != nil {
 		return err
@@ -42,7 +44,7 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	if err != nil {
 		return err
 	}
-	fleet, defaults, err := a.sweptFleet(dir)
+	swept, err := a.swept(dir)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 		o.out = dir
 	}
 	paths, text, err := report.WriteMaps(o.out, cells, report.MapOptions{
-		Policy: o.policy, Baseline: o.baseline, Fleet: fleet, Defaults: defaults,
+		Policy: o.policy, Baseline: o.baseline, Fleet: swept.Fleet.Name, Defaults: swept.PolicyDefaults,
 	})
 	if err != nil {
 		return err
@@ -62,21 +64,32 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	return err
 }
 
-// sweptFleet is the fleet that a sweep's cells are of, and what the plain names
-// of policies mean there. A sweep that does not say is taken to be of the
-// default fleet.
-func (a *app) sweptFleet(dir string) (name string, defaults report.Defaults, err error) {
-	r, found, err := readSweepRecord(filepath.Join(dir, sweepFile))
+// sweptPolicies says which policies a sweep has, if it can be read.
+func (a *app) sweptPolicies(dir string) string {
+	cells, err := report.ReadCells(filepath.Join(dir, "cells.csv"))
 	if err != nil {
-		return "", nil, err
+		return ""
 	}
-	if found && len(r.PolicyDefaults) > 0 {
-		return r.Fleet.Name, r.PolicyDefaults, nil
+	var names []string
+	for _, c := range cells {
+		names = append(names, c.Policy)
+	}
+	slices.Sort(names)
+	return "; the sweep has " + strings.Join(slices.Compact(names), ", ")
+}
+
+// swept is what a sweep says of itself: its fleet, and what the plain names of
+// policies mean there. Of one that does not say, the defaults are those of the
+// default fleet, and nothing else is known.
+func (a *app) swept(dir string) (sweepRecord, error) {
+	r, found, err := readSweepRecord(filepath.Join(dir, sweepFile))
+	if err != nil || found && len(r.PolicyDefaults) > 0 {
+		return r, err
 	}
 	a.talk("%s does not say which fleet it is of; taking the defaults of policies from %s", dir, defaultFleet)
 	fleet, err := loadFleet(defaultFleet)
 	if err != nil {
-		return "", nil, err
+		return r, err
 	}
-	return "", fleet.defaults(), nil
+	return sweepRecord{PolicyDefaults: fleet.defaults()}, nil
 }

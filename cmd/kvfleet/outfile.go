@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"kvfleet/traces"
 )
@@ -69,10 +71,44 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// output faults an output that is no file that a finished one may replace.
-func (f *flags) output(flag, path string) {
+// A form is how an output is written: what it is called, the extensions that
+// suit it, and how else to get what another extension asks for.
+type form struct {
+	name, hint string
+	extensions []string
+}
+
+func arrowForm() form {
+	return form{"an Arrow stream (.arrows)", "`kvfleet trace export` makes CSV, JSON lines or Parquet of one", []string{".arrows", ".arrow"}}
+}
+
+func csvForm() form { return form{"CSV", "", []string{".csv"}} }
+
+func jsonlForm() form {
+	return form{"JSON lines", "", []string{".jsonl", ".ndjson", ".json"}}
+}
+
+func parquetForm() form { return form{"Parquet", "", []string{".parquet"}} }
+
+// output faults an output whose name says something else than its form, and one
+// that is no file that a finished one may replace.
+func (f *flags) output(flag, path string, form form) {
 	if path == "" {
 		return
+	}
+	hint := form.hint
+	if hint != "" {
+		hint = "; " + hint
+	}
+	if path == "-" {
+		f.fault("--%s: got -, want a file name, for %s%s", flag, form.name, hint)
+		return
+	}
+	extension := strings.ToLower(filepath.Ext(path))
+	for _, other := range []([]string){arrowForm().extensions, csvForm().extensions, jsonlForm().extensions, parquetForm().extensions} {
+		if slices.Contains(other, extension) && !slices.Contains(form.extensions, extension) {
+			f.fault("--%s: %s would not be %s but %s%s", flag, path, extension, form.name, hint)
+		}
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		f.fault("--%s: %s is no regular file; a finished output takes the place of what has its name", flag, path)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -23,6 +24,21 @@ func counts(least int) parser[int] {
 		return int(n), err == nil && int(n) >= least
 	}}
 }
+
+// countsTo reads a count that is bounded above too.
+func countsTo(least, most int) parser[int] {
+	return parser[int]{"N", fmt.Sprintf("a whole number from %s to %s", grouped(int64(least)), grouped(int64(most))), func(s string) (int, bool) {
+		n, err := strconv.ParseInt(s, 10, 64)
+		return int(n), err == nil && n >= int64(least) && n <= int64(most)
+	}}
+}
+
+// The most users of a closed loop and replicas of a fleet: some way beyond them
+// a run would not fit in a machine's memory.
+const (
+	mostUsers    = 1_000_000
+	mostReplicas = 100_000
+)
 
 // signed reads a count of which -1 means no limit.
 func signed() parser[int] {

@@ -73,7 +73,7 @@ func (w *watch) line() string {
 	w.mu.Lock()
 	done := w.last.Done
 	w.mu.Unlock()
-	return fmt.Sprintf("%d of %d cells, %s", done, w.total, w.rest())
+	return fmt.Sprintf("%d of %s, %s", done, plural(int64(w.total), "cell"), w.rest())
 }
 
 // rest is requests so far and time left, from how long the cells simulated by
@@ -81,7 +81,7 @@ func (w *watch) line() string {
 func (w *watch) rest() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text := grouped(w.last.Requests) + " requests"
+	text := plural(w.last.Requests, "request")
 	fresh, left := w.last.Done-w.last.Skipped, w.total-w.last.Done
 	if fresh > 0 && left > 0 {
 		took := time.Since(w.start)

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kvfleet/sim"
@@ -43,6 +44,47 @@ func (o *convertOptions) options(rate float64) convert.Options {
 	}
 }
 
+// sessionsMet tells which of the sessions asked for a trace holds.
+type sessionsMet struct {
+	asked []string
+	seen  map[string]bool
+	whole bool // the trace was read to its end
+}
+
+func (o *convertOptions) meet() *sessionsMet {
+	return &sessionsMet{asked: o.sessions, seen: map[string]bool{}, whole: o.limit == 0}
+}
+
+func (m *sessionsMet) see(session string) {
+	if len(m.asked) > 0 {
+		m.seen[session] = true
+	}
+}
+
+// read says how a pass over the trace ended. That no row is of the sessions asked
+// for is an error of the pass, but a reading to the end.
+func (m *sessionsMet) read(t *convert.Trace, err error) {
+	report := t.Report()
+	none := report.Yielded == 0 && report.Filtered > 0
+	if err != nil && !none {
+		m.whole = false
+	}
+	if none {
+		m.whole = true
+	}
+}
+
+// missing names the sessions asked for that the trace does not hold.
+func (m *sessionsMet) missing(path string) error {
+	var all []error
+	for _, session := range m.asked {
+		if m.whole && !m.seen[session] {
+			all = append(all, fmt.Errorf("%s: --only-session %s: no such session", path, session))
+		}
+	}
+	return errors.Join(all...)
+}
+
 // replay makes the job a trace's, which readTrace then reads.
 func (o *runOptions) replay(f *flags, j *job) {
 	l := &o.cell.load
@@ -58,17 +100,28 @@ func (o *runOptions) replay(f *flags, j *job) {
 }
 
 // readTrace reads the job's prompts.
-func (o *runOptions) readTrace(j *job) error {
-	t, err := convert.Open(o.trace, o.convert.options(o.cell.rate))
-	if err != nil {
+func (a *app) readTrace(o *runOptions, j *job) error {
+	if err := noSteps(o.trace); err != nil {
 		return err
 	}
+	t, err := convert.Open(o.trace, o.convert.options(o.cell.rate))
+	if err != nil {
+		return readError(o.trace, err)
+	}
 	prompts, report, err := sim.PromptsFromRows(t.Rows())
+	met := o.convert.meet()
+	for i := range prompts {
+		met.see(prompts[i].Session)
+	}
+	met.read(t, err)
+	if err := met.missing(o.trace); err != nil {
+		return err
+	}
 	if cut := new(traces.TruncatedError); errors.As(err, &cut) {
-		return fmt.Errorf("%w; `kvfleet trace convert` saves the whole rows", err)
+		return fmt.Errorf("%w; `kvfleet trace convert` saves the whole rows", readError(o.trace, err))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", o.trace, err)
+		return readError(o.trace, err)
 	}
 	j.cfg.Trace = prompts
 	v := readVersions()
@@ -78,6 +131,13 @@ func (o *runOptions) readTrace(j *job) error {
 		j.warnings = append(j.warnings, "the trace does not say which prompts share a prefix: every prompt counts as distinct, and the hit rate says nothing")
 	}
 	j.warnings = append(j.warnings, passed.Remarks()...)
+	if text := closedLoop(t.Meta.Cell); text != "" {
+		a.talk("warning: %s", text)
+		evidence = append(evidence, text)
+	}
+	if text := unnamed(j.meta.Cell.Policy, prompts); text != "" {
+		j.warnings = append(j.warnings, text)
+	}
 	cell := j.meta.Cell
 	cell.Driver = sim.DriverTrace
 	j.meta = traces.Meta{
@@ -85,6 +145,41 @@ func (o *runOptions) readTrace(j *job) error {
 		Workload: t.Meta.Workload, SLO: j.fleet.SLO.Limit(), Fleet: j.fleet.meta(), Cell: cell, Evidence: evidence,
 	}
 	return nil
+}
+
+// closedLoop says what a replay of closed-loop rows is not.
+func closedLoop(recorded traces.Cell) string {
+	if recorded.Driver != sim.DriverClosed {
+		return ""
+	}
+	users := "users"
+	if recorded.Load > 0 {
+		users = plural(int64(recorded.Load), "user")
+	}
+	return "recorded in a closed loop of " + users + "; it is replayed at the times it was sent, whatever the answers do"
+}
+
+// bySession are the policies that place by session id alone.
+var bySession = [...]string{"session_affinity", "bounded_session_affinity"}
+
+// unnamed says that a policy that places by session id is not given any.
+func unnamed(policy string, prompts []sim.Prompt) string {
+	if !slices.Contains(bySession[:], policy) {
+		return ""
+	}
+	without := 0
+	for i := range prompts {
+		if prompts[i].Session == "" {
+			without++
+		}
+	}
+	if without == 0 {
+		return ""
+	}
+	if without == len(prompts) {
+		return "the trace names no sessions: " + policy + " places like round_robin"
+	}
+	return fmt.Sprintf("%s of %s without a session id: %s places them like round_robin", grouped(int64(without)), plural(int64(len(prompts)), "request"), policy)
 }
 
 // runID names a run by what went into it, so that equal runs have equal names.

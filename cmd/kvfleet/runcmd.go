@@ -34,11 +34,23 @@ func (a *app) runCommand() *cobra.Command {
 what came of it. A trace is recognised by its content: one of kvfleet's own,
 Mooncake, Azure, Weka, RAGPulse, vidur.
 
-A fault file kills, restarts, drains, restores or slows replicas on a schedule:
+A fault file gives a schedule of faults. For slow and event_gap, "for" is how long
+it lasts; left out, it lasts to the end of the run.
 
   faults:
+    # The process dies, its cache with it.
     - {at: 60s, replica: replica-1, kind: kill}
-    - {at: 90s, replica: replica-1, kind: restart}`,
+    # It is started again and serves, with an empty cache, once it is up.
+    - {at: 90s, replica: replica-1, kind: restart}
+    # The operator takes it out of rotation; what runs on it finishes.
+    - {at: 100s, replica: replica-2, kind: drain}
+    # Undoes drain.
+    - {at: 130s, replica: replica-2, kind: restore}
+    # Everything takes factor times as long.
+    - {at: 150s, replica: replica-3, kind: slow, factor: 1.5, for: 30s}
+    # Its KV events are lost and not sent again: what the replica had stored
+    # before stays unknown to the router until it is stored again.
+    - {at: 200s, replica: replica-4, kind: event_gap, for: 10s}`,
 		Example: `  kvfleet run --policy prefix_affinity --working-set 1 --users 32
   kvfleet run --policy round_robin --trace mooncake.jsonl --spread-bin 3s --max-model-len 131072`,
 		Args: cobra.NoArgs,
@@ -50,7 +62,7 @@ A fault file kills, restarts, drains, restores or slows replicas on a schedule:
 	one(f, &o.policy, p, "policy", "places the requests", "prefix_affinity")
 	complete(c, "policy", policyNames())
 	o.cell.declare(f, c)
-	one(f, &o.cell.users, counts(1), "users", "closed loop: number of users", "32")
+	one(f, &o.cell.users, countsTo(1, mostUsers), "users", "closed loop: number of users", "32")
 	one(f, &o.cell.rate, positive(), "rate", "open loop instead: requests per second (also for a trace without arrival times)", "")
 	o.cell.load.declare(f, c)
 	p = files()
@@ -72,6 +84,27 @@ type job struct {
 	fleet    fleetFile
 	meta     traces.Meta
 	warnings []string
+	served   served
+}
+
+// end is the window's end or, of a trace without one, the last arrival.
+func (j *job) end() time.Duration {
+	if n := len(j.cfg.Trace); n > 0 {
+		return time.Duration(j.cfg.Trace[n-1].ScheduledAt)
+	}
+	return j.cfg.Window
+}
+
+// checkFaults warns of faults that can do nothing.
+func (j *job) checkFaults() {
+	end, name := j.end(), "the window's end"
+	if len(j.cfg.Trace) > 0 {
+		name = "the last arrival"
+		if w := j.cfg.Window; w > 0 && w < end {
+			end, name = w, "the window's end"
+		}
+	}
+	j.warnings = append(j.warnings, idleFaults(j.cfg.Faults, end, name, j.cfg.Policy.Spec.NeedsEvents)...)
 }
 
 // job is what is asked for; whatever is wrong becomes a fault.
@@ -132,9 +165,12 @@ func (o *runOptions) drive(f *flags, j *job) {
 
 // checkOutputs faults two outputs in one file, and what is no file.
 func (o *runOptions) checkOutputs(f *flags) {
-	outs := []struct{ name, path string }{{"out", o.out}, {"decisions", o.decisions}, {"steps", o.steps}}
+	outs := []struct {
+		name, path string
+		form       form
+	}{{"out", o.out, arrowForm()}, {"decisions", o.decisions, jsonlForm()}, {"steps", o.steps, arrowForm()}}
 	for i, x := range outs {
-		f.output(x.name, x.path)
+		f.output(x.name, x.path, x.form)
 		for _, y := range outs[:i] {
 			if x.path != "" && y.path != "" && samePlace(x.path, y.path) {
 				f.fault("--%s and --%s: both are %s", y.name, x.name, x.path)
@@ -149,10 +185,12 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 		return err
 	}
 	if f.given("trace") {
-		if err := o.readTrace(j); err != nil {
+		read := func() (struct{}, error) { return struct{}{}, a.readTrace(o, j) }
+		if _, err := await(ctx, 0, read); err != nil {
 			return err
 		}
 	}
+	j.checkFaults()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	k, err := o.keep(j, cancel)
@@ -161,16 +199,21 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 	}
 	var finished atomic.Int64
 	rows := j.cfg.Rows
+	j.served = served{lastSent: traces.None, lastEnded: traces.None}
 	j.cfg.Rows = func(r *traces.Row) {
 		finished.Add(1)
+		j.served.see(r)
 		if rows != nil {
 			rows(r)
 		}
 	}
 	clock := startClock()
 	stop := a.every(talkEvery, func() string { return grouped(finished.Load()) + " requests simulated" })
-	result, err := sim.Run(ctx, j.cfg)
+	result, err := await(ctx, abandonAfter, func() (sim.Result, error) { return sim.Run(ctx, j.cfg) })
 	stop()
+	if errors.Is(err, errAbandoned) {
+		return errors.Join(err, o.removeParts())
+	}
 	spent := clock.read()
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
@@ -187,6 +230,10 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 	}
 	return a.outcome(o, j, &result, finished.Load(), spent)
 }
+
+// abandonAfter is how long a run may take to notice that it was interrupted. Once
+// it simulates it notices within milliseconds.
+const abandonAfter = time.Second
 
 // outcome prints what came of a run.
 func (a *app) outcome(o *runOptions, j *job, result *sim.Result, finished int64, spent spent) error {

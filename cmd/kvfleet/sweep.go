@@ -57,7 +57,7 @@ What the command line gives comes first.`,
 	complete(c, "policy", policyNames())
 	list(f, &o.workingSets, positive(), "working-set", "session-pool tokens over the fleet's KV tokens", "0.25,1,3,8")
 	list(f, &o.skews, notNegative(), "skew", "Zipf exponents over the session pool", "0,1,1.4")
-	list(f, &o.users, counts(1), "users", "closed loop: numbers of users", "32")
+	list(f, &o.users, countsTo(1, mostUsers), "users", "closed loop: numbers of users", "32")
 	list(f, &o.rates, positive(), "rate", "open loop instead: requests per second", "")
 	one(f, &o.repetitions, counts(1), "repetitions", "of each cell, each with its own bytes", "3")
 	o.load.declare(f, c)
@@ -157,9 +157,9 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("sweep: interrupted with %d of %d cells finished; the same command goes on from there", len(result.Cells), watch.total)
+		return fmt.Errorf("sweep: interrupted with %d of %s finished; the same command goes on from there", len(result.Cells), plural(int64(watch.total), "cell"))
 	}
-	a.talk("%s cells in %s", grouped(int64(len(result.Cells))), filepath.Join(o.out, "cells.csv"))
+	a.talk("%s in %s", plural(int64(len(result.Cells)), "cell"), filepath.Join(o.out, "cells.csv"))
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (a *app) keepRecord(dir string, r sweepRecord) error {
 	if err := r.write(path); err != nil {
 		return err
 	}
-	a.talk("simulated %s requests in %s (%s per CPU second, %s of memory at most)", grouped(r.RequestsSimulated),
+	a.talk("simulated %s in %s (%s per CPU second, %s of memory at most)", plural(r.RequestsSimulated, "request"),
 		time.Duration(float64(r.WallS)*float64(time.Second)).Round(10*time.Millisecond),
 		count(float64(r.RequestsPerCPUSecond)), megabytes(r.PeakRSSBytes))
 	return nil

@@ -15,6 +15,38 @@ func decimals(v float64, n int) string {
 	return strconv.FormatFloat(v, 'f', n, 64)
 }
 
+// significant writes a figure with n decimals, or, where those would leave fewer
+// than three digits of a small one, with three digits.
+func significant(v float64, n int) string {
+	if v == 0 || !known(v) || math.Abs(v) >= math.Pow(10, float64(2-n)) {
+		return decimals(v, n)
+	}
+	leading := int(math.Floor(math.Log10(math.Abs(v))))
+	return decimals(v, 2-leading)
+}
+
+// rate writes requests per second: 6.012 req/s, 0.00904 req/s.
+func rate(v float64) string {
+	switch {
+	case !known(v):
+		return "n/a"
+	case math.Abs(v) >= 10000:
+		return count(v) + " req/s"
+	}
+	return significant(v, 3) + " req/s"
+}
+
+// ms writes a time given in milliseconds, from 10 s on in seconds.
+func ms(v float64, n int) string {
+	switch {
+	case !known(v):
+		return "n/a"
+	case math.Abs(v) >= 10000:
+		return decimals(v/1000, 1) + " s"
+	}
+	return significant(v, n) + " ms"
+}
+
 // percent writes a share: 0.974 is 97.4%.
 func percent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

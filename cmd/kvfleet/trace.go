@@ -30,11 +30,14 @@ func source(path string) (*convert.Trace, error) {
 	if format == convert.VidurLengths {
 		return nil, fmt.Errorf("%s: holds lengths and no arrival times; give it some with `kvfleet trace convert --rate`", path)
 	}
+	if err := noSteps(path); err != nil {
+		return nil, err
+	}
 	t, err := convert.OpenAs(path, format, convert.Options{})
 	if cut := new(traces.TruncatedError); errors.As(err, &cut) {
-		return nil, fmt.Errorf("%s: %w: not even its schema is whole", path, err)
+		return nil, fmt.Errorf("%w: not even its schema is whole", readError(path, err))
 	}
-	return t, err
+	return t, readError(path, err)
 }
 
 // readError says which file the rows ended in.
@@ -78,7 +81,7 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 	} else if samePlace(o.out, path) {
 		f.fault("--out: is the trace itself")
 	}
-	f.output("out", o.out)
+	f.output("out", o.out, arrowForm())
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -88,11 +91,18 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 			return convert.OpenAs(path, o.format, options)
 		}
 	}
-	t, err := open(path, o.options(o.rate))
-	if err != nil {
+	if err := noSteps(path); err != nil {
 		return err
 	}
-	meta, cut, err := describe(t)
+	t, err := open(path, o.options(o.rate))
+	if err != nil {
+		return readError(path, err)
+	}
+	met := o.meet()
+	meta, cut, err := describe(t, met)
+	if err := met.missing(path); err != nil {
+		return err
+	}
 	if err != nil {
 		return readError(path, err)
 	}
@@ -119,12 +129,15 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 
 // describe passes over the trace once, because what it turns out to be stands in
 // front of its rows. cut is how a trace ends that is not whole.
-func describe(t *convert.Trace) (meta traces.Meta, cut, err error) {
-	for _, rowErr := range t.Rows() {
+func describe(t *convert.Trace, met *sessionsMet) (meta traces.Meta, cut, err error) {
+	for row, rowErr := range t.Rows() {
 		if rowErr != nil {
 			err = rowErr
+		} else {
+			met.see(row.Session)
 		}
 	}
+	met.read(t, err)
 	if truncated := new(traces.TruncatedError); errors.As(err, &truncated) {
 		cut, err = err, nil
 	}
@@ -192,7 +205,7 @@ func (a *app) generate(f *flags, o *generateOptions) error {
 	if o.out == "" {
 		f.fault("--out: missing, want a file")
 	}
-	f.output("out", o.out)
+	f.output("out", o.out, arrowForm())
 	o.cell.load.checkArrivals(f, true)
 	fleet, ok := o.cell.fleet.load(f)
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	if o.measured == "" {
 		f.fault("--measured: missing, want a CSV of measured cells")
 	}
-	f.output("csv", o.csv)
+	f.output("csv", o.csv, csvForm())
 	if err := f.err(); err != nil {
 		return err
 	}
@@ -58,11 +59,14 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	if err := errors.Join(err, errMeasured); err != nil {
 		return err
 	}
-	_, defaults, err := a.sweptFleet(dir)
+	swept, err := a.swept(dir)
 	if err != nil {
 		return err
 	}
-	v, err := report.Matcher{Defaults: defaults}.Validate(cells, measured)
+	for _, text := range incomparable(&swept) {
+		a.talk("warning: %s", text)
+	}
+	v, err := report.Matcher{Defaults: swept.PolicyDefaults}.Validate(cells, measured)
 	if err != nil {
 		return err
 	}
@@ -81,4 +85,26 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 		broken = append(broken, fmt.Errorf("validate: %s broken", plural(int64(len(broken)), "limit")))
 	}
 	return errors.Join(append([]error{err}, broken...)...)
+}
+
+// The measured cells lasted and were counted like this, on this fleet.
+const (
+	measuredFleet  = "rtx3090x5"
+	measuredWindow = 300 * time.Second
+	measuredWarmup = 50 * time.Second
+)
+
+// incomparable says in what a sweep's cells differ from the measured ones beyond
+// what is compared. What the sweep does not say is not known to differ.
+func incomparable(r *sweepRecord) []string {
+	var all []string
+	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	if window, warmup := seconds(r.WindowS), seconds(r.WarmupS); window > 0 && (window != measuredWindow || warmup != measuredWarmup) {
+		all = append(all, fmt.Sprintf("the sweep has a window of %v and a warm-up of %v, the measured cells have %v and %v: rates and percentiles are not of the same time",
+			window, warmup, measuredWindow, measuredWarmup))
+	}
+	if name := r.Fleet.Name; name != "" && name != measuredFleet {
+		all = append(all, fmt.Sprintf("the sweep is of fleet %s, the measured cells are of %s", name, measuredFleet))
+	}
+	return all
 }

@@ -27,7 +27,8 @@ type PressureMap struct {
 
 // A Difference is policy minus baseline at one point, in requests/s and as a
 // ratio (0.25 is a quarter more). The range runs from the policy's worst
-// repetition against the baseline's best to the reverse.
+// repetition against the baseline's best to the reverse; where a side has one
+// repetition it is no measure of the spread, and only the JSON holds it.
 type Difference struct {
 	WorkingSet   Number   `json:"working_set"`
 	Skew         Number   `json:"skew"`
@@ -47,13 +48,20 @@ type Difference struct {
 // Shown reports whether both sides are there.
 func (d Difference) Shown() bool { return d.Missing == nil }
 
-// difference compares two points; ranges that overlap are within spread.
+// OneRepetition reports whether a side was run only once, so that nothing says
+// how far the difference is from chance.
+func (d Difference) OneRepetition() bool {
+	return d.Policy.Repetitions == 1 || d.Baseline.Repetitions == 1
+}
+
+// difference compares two points; ranges that overlap are within spread. Two
+// single repetitions have no range to overlap, even if they are equal.
 func difference(workingSet, skew float64, a, b Spread) Difference {
 	return Difference{
 		WorkingSet: Number(workingSet), Skew: Number(skew), Policy: a, Baseline: b,
 		Ratio: ratio(a.Median, b.Median), RatioMin: ratio(a.Min, b.Max), RatioMax: ratio(a.Max, b.Min),
 		RPS: a.Median - b.Median, RPSMin: a.Min - b.Max, RPSMax: a.Max - b.Min,
-		WithinSpread: a.Overlaps(b),
+		WithinSpread: a.Overlaps(b) && max(a.Repetitions, b.Repetitions) > 1,
 	}
 }
 
@@ -79,7 +87,8 @@ func NewPressureMap(g Grid, policy, baseline string) PressureMap {
 	return m
 }
 
-// A RegimeMap is which policy has the highest median goodput at each point.
+// A RegimeMap is which policy has the highest median goodput at each point
+// where all of them were simulated.
 type RegimeMap struct {
 	Frame
 	Policies    []string `json:"policies"`
@@ -88,8 +97,9 @@ type RegimeMap struct {
 	Points      []Regime `json:"points"`
 }
 
-// A Regime is one point's winner, its lead over the runner-up, and who is not
-// there to compete. Without a runner-up there is no lead.
+// A Regime is the best policy of those at a point, its lead over the runner-up,
+// and who is not there to compete. It has won nothing if anybody is missing, and
+// without a runner-up there is no lead.
 type Regime struct {
 	WorkingSet Number     `json:"working_set"`
 	Skew       Number     `json:"skew"`
@@ -97,6 +107,20 @@ type Regime struct {
 	RunnerUp   string     `json:"runner_up"`
 	Lead       Difference `json:"lead"`
 	Missing    []string   `json:"missing,omitempty"`
+}
+
+// Incomplete reports whether a policy of the map has no cell here.
+func (r Regime) Incomplete() bool { return r.Missing != nil }
+
+// complete is the number of points where every policy has a cell.
+func (m RegimeMap) complete() int {
+	n := 0
+	for _, r := range m.Points {
+		if !r.Incomplete() {
+			n++
+		}
+	}
+	return n
 }
 
 // NewRegimeMap ranks all policies of the grid at every point.

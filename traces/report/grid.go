@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// A Grid is the cells of one driver and load with the repetitions reduced.
+// A Grid is the cells of one driver and load with the repetitions reduced. A
+// policy of the sweep that was not simulated there has no points.
 type Grid struct {
 	Driver      string
 	Load        float64
@@ -33,6 +34,11 @@ type Point struct {
 // NewGrid reduces cells of one driver and load; it refuses a mixture, and says
 // of what.
 func NewGrid(cells []Cell, defaults Defaults) (Grid, error) {
+	return newGrid(cells, variants(cells, defaults))
+}
+
+// newGrid is NewGrid where the policies of the sweep are known.
+func newGrid(cells []Cell, policies []variant) (Grid, error) {
 	if len(cells) == 0 {
 		return Grid{}, errors.New("no cells to compare")
 	}
@@ -48,7 +54,7 @@ func NewGrid(cells []Cell, defaults Defaults) (Grid, error) {
 	}
 	g.WorkingSets = ascending(g.WorkingSets)
 	g.Skews = ascending(g.Skews)
-	for _, v := range variants(cells, defaults) {
+	for _, v := range policies {
 		g.Policies = append(g.Policies, v.label)
 		g.addPoints(cells, v)
 	}

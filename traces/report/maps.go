@@ -24,8 +24,10 @@ type MapOptions struct {
 // WriteMaps writes the pressure map, the regime map and goodput against working
 // set of the cells into dir, which it makes if need be: an SVG and the JSON it
 // is drawn from for each, one set for every driver and load. File names carry
-// driver and load only if there are several. It returns the paths written and
-// the same results as text. A file appears whole or not at all.
+// driver and load only if there are several. Of a single policy there is nothing
+// to compare and only the curves are drawn, unless a pair was asked for, which is
+// then an error. It returns the paths written and the same results as text, which
+// says what is missing and why. A file appears whole or not at all.
 func WriteMaps(dir string, cells []Cell, opts MapOptions) (paths []string, text string, err error) {
 	if (opts.Policy == "") != (opts.Baseline == "") {
 		return nil, "", errors.New("a pressure map needs both a policy and a baseline, or neither to choose them")
@@ -38,10 +40,11 @@ func WriteMaps(dir string, cells []Cell, opts MapOptions) (paths []string, text 
 		name string
 		data []byte
 	}
+	all := variants(cells, opts.Defaults)
 	var files []file
 	var tables []string
 	for _, group := range groups {
-		m, err := newMaps(group, opts)
+		m, err := newMaps(group, all, opts)
 		if err != nil {
 			return nil, "", fmt.Errorf("%s: %w", LoadName(group[0].Driver, group[0].Load), err)
 		}
@@ -87,28 +90,40 @@ type maps struct {
 	curves   GoodputCurves
 }
 
-func newMaps(cells []Cell, opts MapOptions) (maps, error) {
-	g, err := NewGrid(cells, opts.Defaults)
+// newMaps compares cells of one driver and load. all are the policies of the
+// whole sweep: an interrupted one may lack some of them at its last load.
+func newMaps(cells []Cell, all []variant, opts MapOptions) (maps, error) {
+	g, err := newGrid(cells, all)
 	if err != nil {
 		return maps{}, err
 	}
-	policy, baseline, err := pair(g, cells, opts)
-	if err != nil {
-		return maps{}, err
+	m := maps{grid: g, regime: NewRegimeMap(g), curves: NewGoodputCurves(g)}
+	if !m.alone() || opts.Policy != "" {
+		policy, baseline, err := pair(g, all, opts)
+		if err != nil {
+			return maps{}, err
+		}
+		m.pressure = NewPressureMap(g, policy, baseline)
 	}
-	m := maps{g, NewPressureMap(g, policy, baseline), NewRegimeMap(g), NewGoodputCurves(g)}
 	m.pressure.Fleet, m.regime.Fleet, m.curves.Fleet = opts.Fleet, opts.Fleet, opts.Fleet
 	return m, nil
 }
 
-func (m maps) figures() []figure { return []figure{m.pressure, m.regime, m.curves} }
+// alone reports whether there is one policy and so nothing to compare.
+func (m maps) alone() bool { return len(m.grid.Policies) == 1 }
+
+func (m maps) figures() []figure {
+	if m.alone() {
+		return []figure{m.curves}
+	}
+	return []figure{m.pressure, m.regime, m.curves}
+}
 
 // pair is the labels of the pressure map's two policies.
-func pair(g Grid, cells []Cell, opts MapOptions) (policy, baseline string, err error) {
+func pair(g Grid, all []variant, opts MapOptions) (policy, baseline string, err error) {
 	if opts.Policy == "" {
 		return DefaultPair(g)
 	}
-	all := variants(cells, opts.Defaults)
 	a, errA := find(all, opts.Policy, opts.Defaults)
 	b, errB := find(all, opts.Baseline, opts.Defaults)
 	if err := errors.Join(errA, errB); err != nil {

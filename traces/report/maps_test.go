@@ -162,7 +162,7 @@ func TestMapsRefuse(t *testing.T) {
 		want  string
 	}{
 		{nil, MapOptions{}, "no cells to draw"},
-		{alone, MapOptions{}, "closed loop, 32 users: a pressure map compares two policies, the sweep has only round_robin"},
+		{alone, MapOptions{Policy: "round_robin", Baseline: "least"}, "closed loop, 32 users: policy least is not in the sweep"},
 		{cells, MapOptions{Policy: "round_robin"}, "needs both a policy and a baseline"},
 		{cells, MapOptions{Policy: "round_robin", Baseline: "round_robin"}, "both are round_robin"},
 		{cells, MapOptions{Policy: "nobody", Baseline: "prefix_affinity"}, "policy prefix_affinity is ambiguous"},

@@ -26,11 +26,12 @@ func DefaultPair(g Grid) (policy, baseline string, err error) {
 	return best[0], best[1], nil
 }
 
-// Wins counts the points a policy wins outside the spread.
+// Wins counts the complete points where a policy leads by more than the spread,
+// or leads at all where there is one repetition.
 func (m RegimeMap) Wins(label string) int {
 	n := 0
 	for _, p := range m.Points {
-		if p.Winner == label && p.RunnerUp != "" && !p.Lead.WithinSpread {
+		if p.Winner == label && !p.Incomplete() && !p.Lead.WithinSpread && p.Lead.RPS > 0 {
 			n++
 		}
 	}

@@ -36,8 +36,12 @@ func (f GoodputCurves) SVG() []byte {
 	keyRows := placeKeys(keys, 28, 90, width-28)
 	top := 90 + 20*float64(keyRows) + 22
 	height := top + float64(rows)*(panelH+panelGapY) - panelGapY + 74
-	c := newCanvas(width, height, title, "Median goodput of every policy over working set, a panel for each skew; whiskers span the repetitions; "+f.subtitle()+".")
-	c.heading(28, title, f.subtitle()+" · whiskers span the repetitions", width-56)
+	description, subtitle := "Median goodput of every policy over working set, a panel for each skew; ", f.subtitle()
+	if f.Repetitions[1] > 1 {
+		description, subtitle = description+"whiskers span the repetitions; ", subtitle+" · whiskers span the repetitions"
+	}
+	c := newCanvas(width, height, title, description+f.subtitle()+".")
+	c.heading(28, title, subtitle, width-56)
 	for _, k := range keys {
 		c.Line(k.x-2, k.y-4, k.x+18, k.y-4, stroke(k.colour), `stroke-width="2"`)
 		c.marker(k.x+8, k.y-4, k.index)
@@ -141,11 +145,20 @@ func (p plot) drawAxes(c *canvas, title string, first bool) {
 	}
 }
 
-// drawLine puts whiskers under the line under the markers. Policies stand a
-// little apart so that their whiskers can be told from each other.
+// aside is how far right of its working set a policy stands, in px, so that
+// whiskers can be told from each other. A single working set has the whole panel
+// to spread them over.
+func (p plot) aside(index int) float64 {
+	apart := float64(index) - float64(p.policies-1)/2
+	if p.high == p.low {
+		return apart * math.Min(30, (panelW-60)/float64(p.policies))
+	}
+	return math.Max(-14, math.Min(14, 3*apart))
+}
+
+// drawLine puts whiskers under the line under the markers.
 func (p plot) drawLine(c *canvas, line Line, index int) {
-	aside := 3 * (float64(index) - float64(p.policies-1)/2)
-	aside = math.Max(-14, math.Min(14, aside))
+	aside := p.aside(index)
 	ink := policyColour(index)
 	var xs, ys []float64
 	for _, pt := range line.Points {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -14,8 +15,10 @@ type tile struct {
 	variant  string  // under the name, small
 	headline string
 	details  []string // below it
-	hatched  bool
+	hatched  bool     // within spread
 	doubt    bool
+
+	incomplete bool // drawn as unfinished, whatever else is set
 }
 
 // A tileGrid draws tiles over working set (to the right) and skew (upwards).
@@ -23,6 +26,7 @@ type tileGrid struct {
 	workingSets, skews []Number
 	tileW, tileH       float64
 	left, top          float64
+	skewTitle          []string // lines, from the left
 }
 
 const (
@@ -30,16 +34,38 @@ const (
 	gridLeft   = 84
 	gridRight  = 28
 	axisHeight = 58 // tick labels and title under the grid
+
+	minGridWidth  = 580.0 // px of a figure, for what stands under the grid
+	minGridHeight = 120.0 // px of the tiles, for the title beside them
+	titleLine     = 15.0  // px between the lines of that title
 )
 
-// newTileGrid makes all tiles as high as the fullest needs.
+// newTileGrid makes all tiles as high as the fullest needs. A low grid breaks
+// the title at its left into lines and moves right to make room for them.
 func newTileGrid(workingSets, skews []Number, minWidth float64, tiles []tile) tileGrid {
 	g := tileGrid{workingSets: workingSets, skews: skews, left: gridLeft, top: 80}
 	for _, t := range tiles {
 		g.tileH = math.Max(g.tileH, t.words()+40)
 	}
-	g.tileW = math.Max(164, (minWidth-gridLeft-gridRight)/float64(len(workingSets)))
+	g.tileH = math.Max(g.tileH, minGridHeight/float64(len(skews)))
+	g.skewTitle = skewTitle(g.height())
+	g.left += titleLine * float64(len(g.skewTitle)-1)
+	g.tileW = math.Max(164, (math.Max(minWidth, minGridWidth)-g.left-gridRight)/float64(len(workingSets)))
 	return g
+}
+
+// skewTitle is the title of the skew axis in as few lines as can be read along
+// height px.
+func skewTitle(height float64) []string {
+	for _, lines := range [][]string{
+		{"skew (Zipf exponent over sessions)"},
+		{"skew", "(Zipf exponent over sessions)"},
+	} {
+		if textWidth(lines[len(lines)-1], 11) <= height {
+			return lines
+		}
+	}
+	return []string{"skew", "(Zipf exponent", "over sessions)"}
 }
 
 func (g tileGrid) width() float64  { return g.left + g.tileW*float64(len(g.workingSets)) + gridRight }
@@ -63,8 +89,10 @@ func (g tileGrid) draw(c *canvas, tiles []tile) {
 	}
 	c.text(g.left+g.tileW*float64(len(g.workingSets))/2, g.top+g.height()+43,
 		workingSetTitle, style{size: 13, anchor: "middle", ink: &faint})
-	c.text(30, g.top+g.height()/2, "skew (Zipf exponent over sessions)",
-		style{size: 13, anchor: "middle", ink: &faint, rotate: -90, fit: g.height()})
+	for i, line := range g.skewTitle {
+		c.text(30+titleLine*float64(i), g.top+g.height()/2, line,
+			style{size: 13, anchor: "middle", ink: &faint, rotate: -90, fit: g.height()})
+	}
 }
 
 const workingSetTitle = "working set (session-pool tokens / fleet KV tokens)"
@@ -80,7 +108,9 @@ func (g tileGrid) drawTile(c *canvas, x, y float64, t tile) {
 		return
 	}
 	c.Roundrect(x, y, w, h, 6, 6, fill(t.ground))
-	if t.hatched {
+	if t.incomplete {
+		c.Roundrect(x+1, y+1, w-2, h-2, 5, 5, `fill="url(#incomplete)"`, stroke(darkInk()), `stroke-width="1.5"`, `stroke-dasharray="2 4"`)
+	} else if t.hatched {
 		c.Roundrect(x, y, w, h, 6, 6, `fill="url(#hatch)"`)
 		c.Roundrect(x+1, y+1, w-2, h-2, 5, 5, `fill="none"`, stroke(faintInk()), `stroke-dasharray="5 4"`)
 	}
@@ -107,7 +137,7 @@ func (g tileGrid) drawWords(c *canvas, x, y, w, h float64, t tile) {
 	ground := t.ground
 	ink := ground.ink()
 	var halo *colour
-	if t.hatched {
+	if t.hatched || t.incomplete {
 		halo = &ground
 	}
 	at := y + (h-t.words())/2
@@ -119,11 +149,14 @@ func (g tileGrid) drawWords(c *canvas, x, y, w, h float64, t tile) {
 		c.text(x+w/2, at+9, t.variant, style{size: 11.5, anchor: "middle", ink: &ink, halo: halo, fit: w - 16})
 		at += 15
 	}
-	headline := typeset(t.headline)
+	headline, size := typeset(t.headline), 27.0
+	if t.incomplete {
+		size = 20 // a word, not a result
+	}
 	if t.doubt {
 		headline += " †"
 	}
-	c.text(x+w/2, at+22, headline, style{size: 27, weight: "700", anchor: "middle", ink: &ink, halo: halo, fit: w - 20})
+	c.text(x+w/2, at+22, headline, style{size: size, weight: "700", anchor: "middle", ink: &ink, halo: halo, fit: w - 20})
 	at += 28
 	for i, line := range t.details {
 		c.text(x+w/2, at+17*float64(i+1)-2, line, style{size: 12.5, anchor: "middle", ink: &ink, halo: halo, fit: w - 16})
@@ -136,6 +169,30 @@ func (c *canvas) spreadKey(x, y float64) {
 	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="#ffffff"`)
 	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="url(#hatch)"`, stroke(faintInk()), `stroke-dasharray="4 3"`)
 	c.text(x+30, y, "within spread: the repetition ranges overlap, not a result", style{ink: &faint})
+}
+
+// showsSpread reports whether a figure has to explain hatching: it has a hatched
+// tile, or could have had one.
+func showsSpread(f Frame, tiles []tile) bool {
+	return f.Repetitions[1] > 1 || slices.ContainsFunc(tiles, func(t tile) bool { return t.hatched })
+}
+
+// incompletePattern defines the dots of an incomplete tile. Only a figure with
+// such a tile has them.
+func (c *canvas) incompletePattern() {
+	c.Def()
+	c.Pattern("incomplete", 0, 0, 8, 8, "user")
+	c.Circle(4, 4, 1.2, fill(faintInk()), `fill-opacity="0.35"`)
+	c.PatternEnd()
+	c.DefEnd()
+}
+
+// incompleteKey explains dotting at (x, y).
+func (c *canvas) incompleteKey(x, y float64) {
+	faint := faintInk()
+	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="#fafafa"`)
+	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="url(#incomplete)"`, stroke(darkInk()), `stroke-width="1.5"`, `stroke-dasharray="2 4"`)
+	c.text(x+30, y, "incomplete: not all policies simulated, no winner", style{ink: &faint})
 }
 
 // footnotes puts doubts under a figure, at most four lines of them.

@@ -22,13 +22,20 @@ func (m PressureMap) SVG() []byte {
 	}
 	g := newTileGrid(m.WorkingSets, m.Skews, textWidth(title, 20)+60, tiles)
 	notes := notesOf(m.Points)
-	width, height := g.width(), g.bottom()+100+16*float64(len(notes))
+	below := g.bottom() + 80
+	spread := showsSpread(m.Frame, tiles)
+	if spread {
+		below += 22
+	}
+	width, height := g.width(), below-2+16*float64(len(notes))
 	c := newCanvas(width, height, title, m.description())
 	c.heading(28, title, m.subtitle(), width-56)
 	g.draw(c, tiles)
 	m.legend(c, scale, g.left, g.bottom()+10, width-g.left-gridRight)
-	c.spreadKey(g.left, g.bottom()+80)
-	c.footnotes(g.left, g.bottom()+102, width-g.left-gridRight, notes)
+	if spread {
+		c.spreadKey(g.left, g.bottom()+80)
+	}
+	c.footnotes(g.left, below, width-g.left-gridRight, notes)
 	return c.done()
 }
 
@@ -44,11 +51,23 @@ func (m PressureMap) tile(d Difference, scale ratioScale) tile {
 	}
 	if !d.Ratio.known() {
 		t.details = []string{m.Baseline + " has none"}
-	} else if d.Policy.Repetitions > 1 || d.Baseline.Repetitions > 1 {
-		t.details = append(t.details, typeset(percent(d.RatioMin)+" … "+percent(d.RatioMax)))
+	} else {
+		t.details = append(t.details, d.rangeLine(m.Frame)...)
 	}
 	t.details = append(t.details, typeset(signed(d.RPS, 2)+" req/s"))
 	return t
+}
+
+// rangeLine is the range of the ratio. Where a side was run once it says so
+// instead, or nothing if the subtitle says it of the whole figure.
+func (d Difference) rangeLine(f Frame) []string {
+	switch {
+	case !d.OneRepetition():
+		return []string{typeset(percent(d.RatioMin) + " … " + percent(d.RatioMax))}
+	case f.Repetitions[1] > 1:
+		return []string{"one repetition"}
+	}
+	return nil
 }
 
 // legend is a colour bar with its ticks, and who is ahead at which end.

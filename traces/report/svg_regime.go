@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// SVG draws the map: a point has its winner's colour.
+// SVG draws the map: a point has its winner's colour, or none if a policy is
+// missing there.
 func (m RegimeMap) SVG() []byte {
 	const title = "Which policy has the highest goodput, and by how much"
 	keys := m.keys()
@@ -21,23 +22,43 @@ func (m RegimeMap) SVG() []byte {
 	keyTop := g.bottom() + 16
 	width := g.width()
 	rows := placeKeys(keys, g.left, keyTop, width-gridRight)
-	noteTop := keyTop + 20*float64(rows)
-	c := newCanvas(width, noteTop+32+16*float64(len(notes)), title,
+	at := keyTop + 20*float64(rows) + 6
+	spread, incomplete := showsSpread(m.Frame, tiles), slices.ContainsFunc(tiles, func(t tile) bool { return t.incomplete })
+	height := at + 4 + 16*float64(len(notes))
+	for _, shown := range []bool{spread, incomplete} {
+		if shown {
+			height += 22
+		}
+	}
+	c := newCanvas(width, height, title,
 		"Regime map: the policy with the highest median goodput over working set and skew, with its lead over the runner-up; "+m.subtitle()+".")
 	c.heading(28, title, m.subtitle(), width-56)
+	if incomplete {
+		c.incompletePattern()
+	}
 	g.draw(c, tiles)
 	for _, k := range keys {
 		c.Roundrect(k.x, k.y-11, 14, 14, 3, 3, fill(k.colour))
 		c.text(k.x+21, k.y, k.text, style{})
 	}
-	c.spreadKey(g.left, noteTop+6)
-	c.footnotes(g.left, noteTop+30, width-g.left-gridRight, notes)
+	if spread {
+		c.spreadKey(g.left, at)
+		at += 22
+	}
+	if incomplete {
+		c.incompleteKey(g.left, at)
+		at += 22
+	}
+	c.footnotes(g.left, at+2, width-g.left-gridRight, notes)
 	return c.done()
 }
 
 func (m RegimeMap) tile(r Regime) tile {
 	if r.Winner == "" {
 		return tile{}
+	}
+	if r.Incomplete() {
+		return m.incompleteTile(r)
 	}
 	own := policyColour(slices.Index(m.Policies, r.Winner))
 	t := tile{
@@ -54,8 +75,22 @@ func (m RegimeMap) tile(r Regime) tile {
 	if variant != "" {
 		t.details = append(t.details, variant)
 	}
-	if r.Lead.Policy.Repetitions > 1 || r.Lead.Baseline.Repetitions > 1 {
-		t.details = append(t.details, typeset(percent(r.Lead.RatioMin)+" … "+percent(r.Lead.RatioMax)))
+	t.details = append(t.details, r.Lead.rangeLine(m.Frame)...)
+	return t
+}
+
+// incompleteTile says how many policies are there and which is ahead of them,
+// without a lead: the missing ones may be ahead of it.
+func (m RegimeMap) incompleteTile(r Regime) tile {
+	t := tile{ground: hex(0xfafafa), headline: "incomplete", incomplete: true, doubt: r.Lead.Doubts != nil}
+	name, variant, _ := strings.Cut(r.Winner, ":")
+	of := "ahead: " + name
+	if r.RunnerUp == "" {
+		of = "only " + name
+	}
+	t.details = []string{fmt.Sprintf("%d of %d policies", len(m.Policies)-len(r.Missing), len(m.Policies)), of}
+	if variant != "" {
+		t.details = append(t.details, variant)
 	}
 	return t
 }
@@ -68,18 +103,22 @@ type key struct {
 	x, y   float64
 }
 
-// keys are the policies that win anywhere, with how often.
+// keys are the policies that are first at any complete point, with how often.
 func (m RegimeMap) keys() []key {
+	points := count(len(m.Points), "point", "points")
+	if n := m.complete(); n < len(m.Points) {
+		points = count(n, "complete point", "complete points")
+	}
 	var keys []key
 	for i, label := range m.Policies {
 		first := 0
 		for _, r := range m.Points {
-			if r.Winner == label {
+			if r.Winner == label && !r.Incomplete() {
 				first++
 			}
 		}
 		if first > 0 {
-			keys = append(keys, key{text: fmt.Sprintf("%s: first at %d of %d points", label, first, len(m.Points)),
+			keys = append(keys, key{text: fmt.Sprintf("%s: first at %d of %s", label, first, points),
 				colour: policyColour(i), index: i})
 		}
 	}
@@ -89,6 +128,9 @@ func (m RegimeMap) keys() []key {
 // placeKeys sets the keys in rows from (x, y), no further right than right,
 // and returns how many rows they take.
 func placeKeys(keys []key, x, y, right float64) (rows int) {
+	if len(keys) == 0 {
+		return 0
+	}
 	rows = 1
 	at := x
 	for i := range keys {

@@ -53,10 +53,14 @@ func (t *textTable) String() string {
 
 func (m maps) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d policies, %d points\n\n", m.pressure.subtitle(), len(m.grid.Policies), len(m.regime.Points))
+	fmt.Fprintf(&b, "%s: %s\n\n", m.curves.subtitle(), m.size())
 	b.WriteString("Goodput (requests/s within the SLO)\n" + m.goodputTable() + "\n")
-	fmt.Fprintf(&b, "Goodput of %s against %s\n%s\n", m.pressure.Policy, m.pressure.Baseline, m.pressure.Table())
-	b.WriteString("Winner of each point, and its lead over the runner-up\n" + m.regime.Table())
+	if m.alone() {
+		fmt.Fprintf(&b, "A comparison needs two policies, and here is only %s: no pressure map and no regime map\n", m.grid.Policies[0])
+	} else {
+		fmt.Fprintf(&b, "Goodput of %s against %s\n%s\n", m.pressure.Policy, m.pressure.Baseline, m.pressure.Table())
+		b.WriteString("Winner of each point, and its lead over the runner-up\n" + m.regime.Table())
+	}
 	var doubtful []string
 	for _, p := range m.grid.Points {
 		if p.Doubt != "" {
@@ -68,6 +72,24 @@ func (m maps) table() string {
 		b.WriteString("\nRead with care\n" + strings.Join(doubtful, "\n") + "\n")
 	}
 	return b.String()
+}
+
+// size is how many policies and points there are, and how many of the points
+// lack a policy.
+func (m maps) size() string {
+	points := len(m.regime.Points)
+	s := count(len(m.grid.Policies), "policy", "policies") + ", " + count(points, "point", "points")
+	if n := points - m.regime.complete(); n > 0 && !m.alone() {
+		s += fmt.Sprintf(", %d incomplete", n)
+	}
+	return s
+}
+
+func count(n int, one, several string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, several)
 }
 
 // goodputTable is every policy's median at every point.
@@ -101,8 +123,8 @@ func (m PressureMap) Table() string {
 		}
 		t.add(exact(float64(d.WorkingSet)), exact(float64(d.Skew)),
 			fixed(d.Policy.Median, 2), d.Policy.span(2), fixed(d.Baseline.Median, 2), d.Baseline.span(2),
-			percent(d.Ratio), span(percent(d.RatioMin), percent(d.RatioMax)),
-			signed(d.RPS, 2), span(signed(d.RPSMin, 2), signed(d.RPSMax, 2)), verdict)
+			percent(d.Ratio), d.span(percent(d.RatioMin), percent(d.RatioMax)),
+			signed(d.RPS, 2), d.span(signed(d.RPSMin, 2), signed(d.RPSMax, 2)), verdict)
 	}
 	return t.String()
 }
@@ -115,16 +137,15 @@ func (m RegimeMap) Table() string {
 		switch {
 		case r.Winner == "":
 			verdict = "no cell"
+		case r.Incomplete():
+			verdict = "incomplete (no cell of " + strings.Join(r.Missing, ", ") + ")"
 		case r.RunnerUp == "":
 			verdict = "alone"
-		}
-		if r.Winner != "" && r.Missing != nil {
-			verdict += ", no cell of " + strings.Join(r.Missing, ", ")
 		}
 		t.add(exact(float64(r.WorkingSet)), exact(float64(r.Skew)),
 			r.Winner, fixed(r.Lead.Policy.Median, 2), r.Lead.Policy.span(2),
 			r.RunnerUp, fixed(r.Lead.Baseline.Median, 2), r.Lead.Baseline.span(2),
-			percent(r.Lead.Ratio), span(percent(r.Lead.RatioMin), percent(r.Lead.RatioMax)), verdict)
+			percent(r.Lead.Ratio), r.Lead.span(percent(r.Lead.RatioMin), percent(r.Lead.RatioMax)), verdict)
 	}
 	return t.String()
 }
@@ -133,11 +154,21 @@ func (d Difference) verdict(above, below string) string {
 	switch {
 	case d.WithinSpread:
 		return "within spread"
+	case d.OneRepetition():
+		return "one repetition"
 	case d.RPS > 0:
 		return above
 	default:
 		return below
 	}
+}
+
+// span is the range of a difference, or nothing where a side was run once.
+func (d Difference) span(low, high string) string {
+	if d.OneRepetition() {
+		return ""
+	}
+	return span(low, high)
 }
 
 // span is "[low..high]" of the repetitions, or nothing for fewer than two.

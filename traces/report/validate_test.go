@@ -315,7 +315,7 @@ func FuzzReadMeasured(f *testing.F) {
 func BenchmarkMapsAndValidation(b *testing.B) {
 	cells, measured := readTestCells(b), readTestMeasured(b)
 	for b.Loop() {
-		m, err := newMaps(cells, testOptions())
+		m, err := newMaps(cells, variants(cells, testOptions().Defaults), testOptions())
 		if err != nil {
 			b.Fatal(err)
 		}
