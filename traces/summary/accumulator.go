@@ -17,7 +17,8 @@ type Options struct {
 	// Window is the run's whole length, opening included: rows sent in
 	// [Warmup, Window) count, and rates are per second of Window - Warmup. 0
 	// means open-ended: rows sent from Warmup on count, and rates are over the
-	// time from the first counted send to the last plus one mean gap.
+	// time from the first counted send to the last plus one mean gap. See
+	// Summary.ThroughputRPS for the one rate that is of ends, not of sends.
 	Window time.Duration
 	// SLO judges answered rows; its zero value is met by every one.
 	SLO traces.SLO
@@ -72,7 +73,7 @@ type counts struct {
 	firstSent, lastSent, lastEnd, maxLag                                 int64
 	known, prompt, cached                                                int64 // rows and tokens the engine spoke of
 	compared, matched, over, under                                       int64 // rows and tokens of belief against fact
-	outputTokens                                                         int64
+	ended, endedTokens                                                   int64 // answers that ended in the window, whenever sent
 }
 
 // New returns an empty Accumulator, or every fault of the options at once.
@@ -96,6 +97,7 @@ func New(o Options) (*Accumulator, error) {
 // reason names.
 func (a *Accumulator) Add(r *traces.Row) {
 	c := &a.counts
+	a.addEnd(r)
 	// A request that was never sent belongs where it was received or due.
 	sent := r.SentAt
 	if sent == traces.None {
@@ -121,6 +123,15 @@ func (a *Accumulator) Add(r *traces.Row) {
 	a.addOutcome(r)
 	a.addDecision(r)
 	a.addEngine(r)
+}
+
+// addEnd counts an answer that came to its end in the window.
+func (a *Accumulator) addEnd(r *traces.Row) {
+	if r.Outcome != traces.Success || r.EndedAt == traces.None || r.EndedAt < int64(a.opts.Warmup) || r.EndedAt >= a.window {
+		return
+	}
+	a.counts.ended++
+	a.counts.endedTokens += max(0, r.OutputTokens)
 }
 
 func (a *Accumulator) addOutcome(r *traces.Row) {
@@ -153,9 +164,6 @@ func (a *Accumulator) addLatency(r *traces.Row) {
 	if r.ITLP50 != traces.None {
 		a.itl = append(a.itl, millis(r.ITLP50))
 	}
-	if r.OutputTokens > 0 {
-		a.counts.outputTokens += r.OutputTokens
-	}
 }
 
 func millis(ns int64) float32 { return float32(float64(ns) / 1e6) }
@@ -176,13 +184,16 @@ func (a *Accumulator) addDecision(r *traces.Row) {
 
 func (a *Accumulator) addEngine(r *traces.Row) {
 	c := &a.counts
-	var p *Placement
+	var p *placement
 	if r.Replica != "" {
 		c.placed++
 		p = a.replicas.of(r.Replica)
 		p.Requests++
 		if r.Outcome == traces.Success {
 			p.Success++
+			if ttft := r.TTFT(); ttft != traces.None {
+				p.ttft = append(p.ttft, millis(ttft))
+			}
 		}
 	}
 	if r.CachedTokens == traces.None {

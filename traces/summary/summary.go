@@ -33,12 +33,15 @@ type Summary struct {
 	// flagged as warm-up; sent after the window or at no known time.
 	OutsideWarmup, OutsideWindow int64
 
-	GoodputRPS    float64 // answered within the SLO, per second
-	ThroughputRPS float64 // answered, per second
+	GoodputRPS float64 // sent in the window and answered within the SLO, per second
+	// ThroughputRPS is answers that ended in the window, whenever sent, per second
+	// of it: what the fleet got done, which under overload is less than what was
+	// sent. Open-ended, it is over the time from the first send to the last end.
+	ThroughputRPS float64
 	// Attainment is the share of all counted requests answered within the SLO:
 	// failed, dropped, cancelled and unfinished ones are in the denominator.
 	Attainment     float64
-	OutputTokensPS float64 // tokens of answered requests, per second
+	OutputTokensPS float64 // tokens of the answers of ThroughputRPS, per second
 
 	// Times are milliseconds, from sent, over answered rows.
 	TTFTP50, TTFTP90, TTFTP99 float64
@@ -100,8 +103,9 @@ func (a *Accumulator) Summary() Summary {
 	}
 	seconds := s.Counted.Seconds()
 	s.GoodputRPS = perSecond(c.success-c.violation, seconds)
-	s.ThroughputRPS = perSecond(c.success, seconds)
-	s.OutputTokensPS = perSecond(c.outputTokens, seconds)
+	working := a.working().Seconds()
+	s.ThroughputRPS = perSecond(c.ended, working)
+	s.OutputTokensPS = perSecond(c.endedTokens, working)
 	for _, values := range [][]float32{a.ttft, a.itl, a.e2e} {
 		slices.Sort(values)
 	}
@@ -132,6 +136,17 @@ func (a *Accumulator) counted() time.Duration {
 		return time.Duration(max(0, c.lastEnd-c.firstSent))
 	}
 	return time.Duration(float64(span) * float64(c.requests) / float64(c.requests-1))
+}
+
+// working is the time that what ended is over.
+func (a *Accumulator) working() time.Duration {
+	if a.opts.Window > 0 {
+		return a.opts.Window - a.opts.Warmup
+	}
+	if a.counts.requests == 0 {
+		return 0
+	}
+	return time.Duration(max(0, a.counts.lastEnd-a.counts.firstSent))
 }
 
 func ratio(part, whole int64) float64 {

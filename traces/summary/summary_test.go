@@ -45,12 +45,27 @@ func TestWindowBySentTime(t *testing.T) {
 	never.Outcome = traces.Dropped
 	s := fold(t, Options{Warmup: 100 * time.Millisecond, Window: 200 * time.Millisecond},
 		answered(99, 1, 1, 900), answered(100, 1, 1, 900), answered(199, 1, 1, 900),
-		answered(200, 1, 1, 900), flagged, never)
-	if s.Requests != 2 || s.OutsideWarmup != 2 || s.OutsideWindow != 2 {
-		t.Errorf("got %d counted, %d warm-up, %d outside; want 2, 2, 2", s.Requests, s.OutsideWarmup, s.OutsideWindow)
+		answered(200, 1, 1, 900), flagged, never, answered(50, 1, 1, 100))
+	if s.Requests != 2 || s.OutsideWarmup != 3 || s.OutsideWindow != 2 {
+		t.Errorf("got %d counted, %d warm-up, %d outside; want 2, 3, 2", s.Requests, s.OutsideWarmup, s.OutsideWindow)
 	}
+	// Two ended in the window, and neither is of those sent in it.
 	if want := 2 / 0.1; s.ThroughputRPS != want {
 		t.Errorf("throughput: got %v, want %v", s.ThroughputRPS, want)
+	}
+}
+
+// A fleet that is sent more than it can do gets done what it can do.
+func TestThroughputUnderOverload(t *testing.T) {
+	var rows []traces.Row
+	for i := range int64(100) { // one per ms, and one done per 2 ms
+		rows = append(rows, answered(i, 1, 1, i+2))
+	}
+	if s := fold(t, Options{Window: 100 * time.Millisecond}, rows...); s.ThroughputRPS != 490 || s.GoodputRPS != 1000 {
+		t.Errorf("of a window: got %v, goodput %v, want 490, 1000", s.ThroughputRPS, s.GoodputRPS)
+	}
+	if s := fold(t, Options{}, rows...); s.ThroughputRPS != 500 {
+		t.Errorf("open-ended: got %v, want 500", s.ThroughputRPS)
 	}
 }
 
@@ -186,5 +201,18 @@ func BenchmarkAdd(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		a.Add(&rows[i%64])
+	}
+}
+
+func TestTTFTByReplica(t *testing.T) {
+	other := answered(3, 40, 1, 50)
+	other.Replica = "replica-1"
+	s := fold(t, Options{Replicas: []string{"replica-0", "replica-1", "idle"}}, answered(1, 10, 1, 20), answered(2, 20, 1, 30), other)
+	if p := s.Placement; p[0].TTFTP50 != 15 || p[1].TTFTP50 != 40 || !math.IsNaN(p[2].TTFTP50) {
+		t.Errorf("got %+v, want 15, 40 and none", p)
+	}
+	text, err := json.Marshal(s.Placement)
+	if err != nil || !strings.Contains(string(text), `"ttft_p50_ms":15}`) || !strings.Contains(string(text), `"ttft_p50_ms":null}`) {
+		t.Errorf("got %s, %v", text, err)
 	}
 }

@@ -1,8 +1,13 @@
 package summary
 
 import (
+	"encoding/json"
+	"math"
+	"slices"
 	"sort"
 	"strings"
+
+	"kvfleet/traces"
 )
 
 // A Placement is what one replica was given, over the counted rows.
@@ -15,28 +20,49 @@ type Placement struct {
 	CachedTokens   int64   `json:"cached_tokens"`
 	OverPredicted  int64   `json:"over_predicted_tokens"`
 	UnderPredicted int64   `json:"under_predicted_tokens"`
+	TTFTP50        float64 `json:"-"` // ms, of its answered requests; NaN for none
+}
+
+// MarshalJSON adds ttft_p50_ms, null for none.
+func (p Placement) MarshalJSON() ([]byte, error) {
+	type plain Placement
+	var ttft *float64
+	if !math.IsNaN(p.TTFTP50) {
+		ms := math.Round(p.TTFTP50*1e3) / 1e3
+		ttft = &ms
+	}
+	return json.Marshal(struct {
+		plain
+		TTFTP50 *float64 `json:"ttft_p50_ms"`
+	}{plain(p), ttft})
+}
+
+// A placement is a Placement being made.
+type placement struct {
+	Placement
+	ttft []float32 // ms
 }
 
 // placements finds a replica's Placement by name; listed replicas come first.
 type placements struct {
-	rows   []*Placement
+	rows   []*placement
 	listed int
-	index  map[string]*Placement
+	index  map[string]*placement
 }
 
 func newPlacements(names []string) placements {
-	t := placements{listed: len(names), index: make(map[string]*Placement, len(names))}
+	t := placements{listed: len(names), index: make(map[string]*placement, len(names))}
 	for _, name := range names {
 		t.of(name)
 	}
 	return t
 }
 
-func (t *placements) of(name string) *Placement {
+func (t *placements) of(name string) *placement {
 	if p := t.index[name]; p != nil {
 		return p
 	}
-	p := &Placement{Replica: strings.Clone(name)}
+	p := &placement{Placement: Placement{Replica: strings.Clone(name)}}
 	t.index[p.Replica] = p
 	t.rows = append(t.rows, p)
 	return p
@@ -45,7 +71,9 @@ func (t *placements) of(name string) *Placement {
 func (t *placements) list(placed int64) []Placement {
 	all := make([]Placement, len(t.rows))
 	for i, p := range t.rows {
-		all[i] = *p
+		all[i] = p.Placement
+		slices.Sort(p.ttft)
+		all[i].TTFTP50 = traces.Quantile(p.ttft, 0.5)
 		if placed > 0 {
 			all[i].Share = float64(p.Requests) / float64(placed)
 		}
