@@ -6,8 +6,9 @@
 // hold. Repetitions become a median with the range beside it; where two ranges
 // overlap the difference is called "within spread", which is not a result. It
 // refuses to put cells of different drivers or loads into one comparison, to
-// guess which of several variants of a policy was meant, and to leave out a
-// point silently because one side of it is missing.
+// guess which of several variants of a policy was meant, to leave out a point
+// silently because one side of it is missing, and to call a lead won where a policy
+// of the sweep has no cell or a side was run only once.
 //
 // The same cells give the same bytes, in whatever order their rows came.
 package report
