@@ -158,12 +158,11 @@ func (c *Chassis) tick() {
 // none), MHz.
 func (c *Chassis) ClockMHz(i int) float64 { return c.cards[i].ladder[c.cards[i].level].clockMHz }
 
-// ComputeFactor is at least 1 and multiplies card i's compute-bound time. Above
-// the reference clock it stays 1: step times were measured there, and nothing
-// faster is claimed.
+// ComputeFactor multiplies card i's compute-bound time: 1 at the reference clock,
+// where step times were measured, more below it and less above.
 func (c *Chassis) ComputeFactor(i int) float64 { return c.cards[i].ladder[c.cards[i].level].compute }
 
-// MemoryFactor is at least 1 and multiplies card i's bandwidth-bound time.
+// MemoryFactor multiplies card i's bandwidth-bound time, likewise.
 func (c *Chassis) MemoryFactor(i int) float64 { return c.cards[i].ladder[c.cards[i].level].memory }
 
 // Temperature is card i's die temperature, degrees Celsius.

@@ -175,3 +175,18 @@ func ascending(v []float64) []float64 {
 	slices.Sort(v)
 	return slices.Compact(v)
 }
+
+// Redundant is the median prompt tokens per request that p's policy recomputed
+// above the policy that recomputed fewest at p's working set and skew: the prompts
+// are the same bytes, so what one policy need not compute is redundant in another.
+// NaN where it is not known.
+func (g Grid) Redundant(p Point) float64 {
+	least := math.NaN()
+	for _, q := range g.Points {
+		v := float64(q.Recomputed.Median)
+		if q.WorkingSet == p.WorkingSet && q.Skew == p.Skew && !(v >= least) && !math.IsNaN(v) {
+			least = v
+		}
+	}
+	return float64(p.Recomputed.Median) - least
+}

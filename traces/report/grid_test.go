@@ -179,3 +179,19 @@ func TestFormat(t *testing.T) {
 		}
 	}
 }
+
+// Redundant prefill is measured from the policy that computed least at the same
+// point, and only from it.
+func TestRedundant(t *testing.T) {
+	at := func(skew, recomputed float64) Point {
+		return Point{WorkingSet: 1, Skew: skew, Recomputed: Spread{Median: recomputed}}
+	}
+	g := Grid{Points: []Point{at(0, math.NaN()), at(0, 700), at(0, 500), at(1, 10)}}
+	var got []float64
+	for _, p := range g.Points {
+		got = append(got, g.Redundant(p))
+	}
+	if !math.IsNaN(got[0]) || got[1] != 200 || got[2] != 0 || got[3] != 0 {
+		t.Errorf("got %v, want NaN, 200, 0, 0", got)
+	}
+}

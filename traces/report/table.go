@@ -54,7 +54,11 @@ func (t *textTable) String() string {
 func (m maps) table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", m.curves.subtitle(), m.size())
-	b.WriteString("Goodput (requests/s within the SLO)\n" + m.goodputTable() + "\n")
+	b.WriteString("Goodput (requests/s within the SLO)\n" + m.pointTable(2, func(p Point) float64 { return float64(p.Goodput.Median) }) + "\n")
+	b.WriteString("Prefix-cache hit rate\n" + m.pointTable(3, func(p Point) float64 { return float64(p.HitRate.Median) }) + "\n")
+	if !m.alone() {
+		b.WriteString("Redundant prefill (prompt tokens recomputed per request above the policy that recomputed fewest)\n" + m.pointTable(1, m.grid.Redundant) + "\n")
+	}
 	if m.alone() {
 		fmt.Fprintf(&b, "A comparison needs two policies, and here is only %s: no pressure map and no regime map\n", m.grid.Policies[0])
 	} else {
@@ -92,8 +96,8 @@ func count(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// goodputTable is every policy's median at every point.
-func (m maps) goodputTable() string {
+// pointTable is a figure of every policy at every point.
+func (m maps) pointTable(decimals int, figure func(Point) float64) string {
 	t := newTextTable(append([]string{"working set", "skew"}, m.grid.Policies...)...)
 	for _, ws := range m.grid.WorkingSets {
 		for _, skew := range m.grid.Skews {
@@ -104,7 +108,7 @@ func (m maps) goodputTable() string {
 					row = append(row, "no cell")
 					continue
 				}
-				row = append(row, fixed(p.Goodput.Median, 2))
+				row = append(row, fixed(Number(figure(p)), decimals))
 			}
 			t.add(row...)
 		}

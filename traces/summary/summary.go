@@ -162,21 +162,3 @@ func perSecond(n int64, seconds float64) float64 {
 	}
 	return float64(n) / seconds
 }
-
-// Redundant is, for each summary, the prompt tokens per request it recomputed
-// above the summary that recomputed fewest: redundant prefill. It means
-// something only for runs of different policies on identical prompts. Where
-// recomputation is not known it is NaN.
-func Redundant(summaries []Summary) []float64 {
-	least := math.NaN()
-	for i := range summaries {
-		if v := summaries[i].RecomputedPerRequest; !(v >= least) && !math.IsNaN(v) {
-			least = v
-		}
-	}
-	over := make([]float64, len(summaries))
-	for i := range summaries {
-		over[i] = summaries[i].RecomputedPerRequest - least
-	}
-	return over
-}

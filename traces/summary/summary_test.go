@@ -174,14 +174,6 @@ func TestNothingCountedIsUnknownNotZero(t *testing.T) {
 	}
 }
 
-func TestRedundant(t *testing.T) {
-	nan := math.NaN()
-	got := Redundant([]Summary{{RecomputedPerRequest: nan}, {RecomputedPerRequest: 7}, {RecomputedPerRequest: 5}})
-	if !math.IsNaN(got[0]) || got[1] != 2 || got[2] != 0 {
-		t.Errorf("got %v, want [NaN 2 0]", got)
-	}
-}
-
 func TestOptionsFaultsComeTogether(t *testing.T) {
 	_, err := New(Options{Warmup: -1, Window: -2, SLO: traces.SLO{TTFT: -1}, Replicas: []string{"a", "a"}})
 	for _, want := range []string{"warmup", "window", "SLO", "twice"} {
