@@ -184,7 +184,7 @@ func TestFormat(t *testing.T) {
 // point, and only from it.
 func TestRedundant(t *testing.T) {
 	at := func(skew, recomputed float64) Point {
-		return Point{WorkingSet: 1, Skew: skew, Recomputed: Spread{Median: recomputed}}
+		return Point{WorkingSet: 1, Skew: skew, Recomputed: Spread{Median: Number(recomputed)}}
 	}
 	g := Grid{Points: []Point{at(0, math.NaN()), at(0, 700), at(0, 500), at(1, 10)}}
 	var got []float64
