@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -149,7 +151,8 @@ func (c *SweepConfig) key(j job) cellKey {
 	return cellKey{j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition}
 }
 
-// Sweep simulates what is missing of the grid. Cancelled, it keeps what is
+// Sweep simulates what is missing of the grid. Cells without an answer are an
+// error once the rest is simulated. Cancelled, it keeps what is
 // finished and returns ctx's error; the same call then goes on from there.
 func Sweep(ctx context.Context, cfg SweepConfig) (SweepResult, error) {
 	if err := cfg.Validate(); err != nil {
@@ -188,6 +191,7 @@ type sweeper struct {
 	done     int
 	requests int64
 	err      error
+	barren   []error // cells without an answer
 }
 
 func (s *sweeper) run(ctx context.Context) error {
@@ -216,8 +220,16 @@ func (s *sweeper) run(ctx context.Context) error {
 	if s.err == nil && s.next < len(s.todo) {
 		return ctx.Err()
 	}
-	return s.err
+	if s.err != nil {
+		return s.err
+	}
+	slices.SortFunc(s.barren, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(s.barren...)
 }
+
+// errNoAnswer is of a cell that no figure can be given for. The rest of the grid
+// is simulated all the same.
+var errNoAnswer = errors.New("no request of the window completed")
 
 func (s *sweeper) take(ctx context.Context) (job, bool) {
 	s.mu.Lock()
@@ -232,6 +244,10 @@ func (s *sweeper) take(ctx context.Context) (job, bool) {
 func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if errors.Is(err, errNoAnswer) {
+		s.barren = append(s.barren, err)
+		return true
+	}
 	if err == nil {
 		err = s.store.add(cell)
 	}
@@ -289,7 +305,7 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 		return report.Cell{}, 0, err
 	}
 	if r.Summary.Success == 0 {
-		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v, %s: no request of the window completed", j.workingSet, j.skew, j.choice.Spec.Name)
+		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v, %s: %w", j.workingSet, j.skew, j.choice.Spec.Name, errNoAnswer)
 	}
 	cell := NewCell(j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, &r)
 	return cell, r.Summary.Requests + r.Summary.OutsideWarmup + r.Summary.OutsideWindow, nil

@@ -338,12 +338,15 @@ func TestNoSpaceLeft(t *testing.T) {
 }
 
 // A cell whose requests all fail to end in the window is an error, not a row of
-// zeros.
+// zeros, and the others are simulated all the same.
 func TestSweepThatCompletesNothing(t *testing.T) {
 	cfg := smallSweep(t, t.TempDir())
-	cfg.Users, cfg.Rates = nil, []float64{0.001}
-	_, err := Sweep(context.Background(), cfg)
+	cfg.Users, cfg.Rates = nil, []float64{0.001, 20}
+	r, err := Sweep(context.Background(), cfg)
 	wantError(t, err, "no request of the window completed", "working set 1, skew 0")
+	if want := len(cfg.jobs()) / 2; len(r.Cells) != want {
+		t.Errorf("%d cells beside the error, want the %d of the other rate", len(r.Cells), want)
+	}
 }
 
 func TestSweepFaults(t *testing.T) {
