@@ -52,6 +52,8 @@ func TestCheckNamesRowAndField(t *testing.T) {
 		{"turn", func(r *Row) { r.Turn = 3 }},
 		{"decided_at", func(r *Row) { r.DecidedAt = r.ReceivedAt - 1 }},
 		{"ended_at", func(r *Row) { r.EndedAt = 0 }},
+		{"scheduled_at", func(r *Row) { r.ScheduledAt = -1 }},
+		{"sent_at", func(r *Row) { r.ScheduledAt, r.SentAt, r.Session, r.SessionSource = None, -1, "", SessionNone }},
 		{"ended_at", func(r *Row) { r.EndedAt = None }},
 		{"itl_p50", func(r *Row) { r.ITLP50 = 4 }},
 		{"itl_max", func(r *Row) { r.ITLMean, r.ITLP50, r.ITLP99, r.ITLMax = None, None, None, -1 }},
@@ -84,9 +86,9 @@ func TestCheckReportsTheErrorThatEndedTheRows(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	a, b := soundRow(0), soundRow(1)
-	b.Blocks = []uint64{1, 3}
+	b.Blocks = []uint64{1, 1<<53 + 1}
 	info := Describe(sliceSource([]Row{a, b}))
-	if info.Rows != 2 || info.Sessions != 1 || info.DistinctBlocks != 3 || info.Blocks != 4 || info.LastArrival != 100 {
+	if info.Rows != 2 || info.Sessions != 1 || info.DistinctBlocks != 3 || info.Blocks != 4 || info.WideBlocks != 1 || info.LastArrival != 100 {
 		t.Errorf("got %+v", info)
 	}
 	if want := 16. / 66; info.SharedPrefix != want || info.PromptTokens.P50 != 33 || info.OutputTokens.Sum != 10 {

@@ -161,13 +161,13 @@ func readMeta(schema string, stored []KeyValue) (Meta, error) {
 			m.Extra = append(m.Extra, kv)
 		case kv.Value != "":
 			if err := known[i].parse(kv.Value); err != nil {
-				return Meta{}, fmt.Errorf("traces: metadata key %s: value %q: %w", kv.Key, kv.Value, err)
+				return Meta{}, fmt.Errorf("metadata key %s: value %q: %w", kv.Key, kv.Value, err)
 			}
 		}
 	}
 	sort.SliceStable(m.Extra, func(i, j int) bool { return m.Extra[i].Key < m.Extra[j].Key })
 	if name != schema {
-		return Meta{}, fmt.Errorf("traces: schema name is %q, want %q", name, schema)
+		return Meta{}, fmt.Errorf("schema name is %q, want %q", name, schema)
 	}
 	return m, checkVersion(version)
 }
@@ -179,11 +179,11 @@ func checkVersion(version string) error {
 	majorText, _, _ := strings.Cut(version, ".")
 	major, err := strconv.Atoi(majorText)
 	if err != nil || major < 1 {
-		return fmt.Errorf("traces: schema version is %q, want major.minor", version)
+		return fmt.Errorf("schema version is %q, want major.minor", version)
 	}
 	own, _, _ := strings.Cut(Version, ".")
 	if want, _ := strconv.Atoi(own); major > want {
-		return fmt.Errorf("traces: schema version is %s, this program reads up to %s.x: %w", version, own, ErrNewer)
+		return fmt.Errorf("schema version is %s, this program reads up to %s.x: %w", version, own, ErrNewer)
 	}
 	return nil
 }

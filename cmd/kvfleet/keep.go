@@ -23,7 +23,7 @@ type keeper struct {
 // is left behind.
 func (o *runOptions) keep(j *job, fail func(error)) (*keeper, error) {
 	k := &keeper{fail: fail}
-	j.meta.RunID = runID(&j.meta)
+	j.name()
 	err := k.open(o, j)
 	if err == nil {
 		return k, nil

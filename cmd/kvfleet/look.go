@@ -48,12 +48,19 @@ func (a *app) info(path string) error {
 	line("prompt tokens", "%s", spread(i.PromptTokens))
 	line("output tokens", "%s", spread(i.OutputTokens))
 	line("blocks", "%s, %s distinct", grouped(i.Blocks), grouped(i.DistinctBlocks))
-	line("shared prefix", "%s of prompt tokens, in a cache that never evicts", percent(i.SharedPrefix))
+	if i.WideBlocks > 0 {
+		line("wide ids", "%s blocks above 2^53: read an export to JSON as integers, not as doubles", grouped(i.WideBlocks))
+	}
+	if known(i.SharedPrefix) {
+		line("shared prefix", "%s of prompt tokens, in a cache that never evicts", percent(i.SharedPrefix))
+	} else {
+		line("shared prefix", "not known")
+	}
 	report := t.Report()
 	m := t.Meta
 	m.Evidence = append(m.Evidence, report.Remarks()...)
 	for _, kv := range m.KeyValues() {
-		line(kv.Key, "%s", kv.Value)
+		line(kv.Key, "%s", strings.ReplaceAll(kv.Value, "\n", "\n\t"))
 	}
 	return errors.Join(w.Flush(), readError(path, i.Err))
 }

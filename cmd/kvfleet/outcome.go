@@ -59,7 +59,7 @@ func newOutcome(j *job, r *sim.Result) *outcome {
 		Policy: m.Cell.Policy, Parameters: m.Cell.Parameters, Driver: m.Cell.Driver, Load: m.Cell.Load,
 		WorkingSet: m.Cell.WorkingSet, Skew: m.Cell.Skew, Repetition: m.Cell.Repetition, Epoch: j.cfg.Epoch,
 		Workload: m.Workload, Seed: m.Seed, WindowS: j.cfg.Window.Seconds(), WarmupS: j.cfg.Warmup.Seconds(),
-		EndS: figure(j.served.ended(r.End).Seconds()), Summary: &r.Summary,
+		EndS: figure(r.End.Seconds()), Summary: &r.Summary,
 		EvictedBlocks:      r.IdleBeforeEvict.N(),
 		IdleBeforeEvictP50: figure(idle(&r.IdleBeforeEvict)),
 		EngineSteps:        r.Steps, Preemptions: r.Preemptions, EventGaps: r.EventGaps,
@@ -81,17 +81,17 @@ func (o *outcome) judge(j *job, r *sim.Result) {
 		if o.Rejected == 1 {
 			were = "was"
 		}
-		warn("%s could not be served by any replica and %s not sent", plural(int64(o.Rejected), "request"), were)
+		warn("%s could not be served by any replica and %s refused", plural(int64(o.Rejected), "request"), were)
 	}
 	for _, x := range []struct {
 		n    int64
 		name string
-	}{{s.Failed, "failed"}, {s.Dropped, "dropped"}} {
+	}{{s.Failed, "failed"}, {s.Dropped, "were dropped"}} {
 		if share := float64(x.n) / float64(s.Requests); share > 0.01 {
-			warn("%s of the requests: %s", percent(share), x.name)
+			warn("%s of the requests %s", percent(share), x.name)
 		}
 	}
-	if late := j.served.lateness(o.Driver, j.end()); late > 0 {
+	if late := j.lateness(r.End); late > 0 {
 		warn("saturated: the fleet fell behind; answers went on for %s after the last arrival", span(late))
 	}
 	if s.Unfinished > 0 {
@@ -99,39 +99,19 @@ func (o *outcome) judge(j *job, r *sim.Result) {
 	}
 }
 
-// served is what the rows of a run say of its end, warm-up and all.
-type served struct {
-	requests  int64
-	lastSent  int64 // ns; traces.None before the first row
-	lastEnded int64
-}
-
-func (s *served) see(r *traces.Row) {
-	s.requests++
-	s.lastSent, s.lastEnded = max(s.lastSent, r.SentAt), max(s.lastEnded, r.EndedAt)
-}
-
-// ended is when the last request had ended: faults may come after it.
-func (s *served) ended(run time.Duration) time.Duration {
-	if s.lastEnded == traces.None {
-		return run
-	}
-	return time.Duration(s.lastEnded)
-}
-
 // lateness is how long after the last arrival a fleet that fell behind went on
-// answering; 0 if it kept up. In a closed loop no fleet falls behind. The end is
-// the window's, or the last arrival of a trace, whose first answers alone may
-// take longer than a tenth of it.
-func (s *served) lateness(driver string, end time.Duration) time.Duration {
+// answering; 0 if it kept up. In a closed loop no fleet falls behind. In a short
+// trace the last answers alone may take longer than a tenth of it.
+func (j *job) lateness(ended time.Duration) time.Duration {
+	end := j.end()
 	tolerated := end / 10
-	if driver == sim.DriverTrace {
+	if len(j.cfg.Trace) > 0 {
 		tolerated = max(tolerated, time.Minute)
 	}
-	if driver == sim.DriverClosed || s.lastEnded == traces.None || time.Duration(s.lastEnded)-end <= tolerated {
+	if j.cfg.Users > 0 || ended-end <= tolerated {
 		return 0
 	}
-	return time.Duration(s.lastEnded - s.lastSent)
+	return ended - time.Duration(j.lastSent)
 }
 
 // idle is the median idle age of the evicted blocks, s; NaN if there are none.

@@ -36,7 +36,11 @@ func (o *outcome) print(out io.Writer) error {
 	line("TTFT", "p50 %s, p90 %s, p99 %s", ms(s.TTFTP50, 1), ms(s.TTFTP90, 1), ms(s.TTFTP99, 1))
 	line("between tokens", "p50 %s, p99 %s (of each request's median)", ms(s.ITLP50, 2), ms(s.ITLP99, 2))
 	line("end to end", "p50 %s, p99 %s", ms(s.E2EP50, 1), ms(s.E2EP99, 1))
-	line("hit rate", "%s of prompt tokens; %s tokens recomputed per request", percent(s.HitRate), decimals(s.RecomputedPerRequest, 1))
+	if known(s.HitRate) {
+		line("hit rate", "%s of prompt tokens; %s tokens recomputed per request", percent(s.HitRate), decimals(s.RecomputedPerRequest, 1))
+	} else {
+		line("hit rate", "not known")
+	}
 	if known(s.HonouredShare) {
 		line("belief", "%s of the tokens claimed were there; per request %s over-predicted, %s under-predicted",
 			percent(s.HonouredShare), decimals(s.OverPredicted, 1), decimals(s.UnderPredicted, 1))
@@ -70,7 +74,7 @@ func (o *outcome) print(out io.Writer) error {
 func (o *outcome) printRejections(out io.Writer) {
 	named := o.Rejections[:min(len(o.Rejections), namedRejections)]
 	if len(named) > 0 {
-		fmt.Fprintln(out, "\nnot sent:")
+		fmt.Fprintln(out, "\nrefused:")
 	}
 	for _, x := range named {
 		fmt.Fprintf(out, "  %s: %s\n", x.Request, x.Reason)
@@ -129,10 +133,10 @@ func (o *outcome) printTables(out io.Writer) error {
 		head = fmt.Sprintf("\nBUSIEST %d AND LEAST BUSY OF %d", placementRows-1, len(all))
 		all = append(all[:placementRows-1], all[len(all)-1])
 	}
-	fmt.Fprintln(w, head+"\tREQUESTS\tSHARE\tHIT RATE\tOVER-PREDICTED\tUNDER-PREDICTED\t")
+	fmt.Fprintln(w, head+"\tREQUESTS\tSHARE\tTTFT P50\tHIT RATE\tOVER-PREDICTED\tUNDER-PREDICTED\t")
 	for _, p := range all {
 		hit := float64(p.CachedTokens) / float64(p.PromptTokens)
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", p.Replica, grouped(p.Requests), percent(p.Share), percent(hit),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", p.Replica, grouped(p.Requests), percent(p.Share), ms(p.TTFTP50, 1), percent(hit),
 			grouped(p.OverPredicted), grouped(p.UnderPredicted))
 	}
 	return w.Flush()

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"os"
@@ -123,7 +122,7 @@ func readSweepRecord(path string) (r sweepRecord, found bool, err error) {
 		err = json.Unmarshal(text, &r)
 	}
 	if err != nil {
-		return r, false, fmt.Errorf("reading %s: %w", path, err)
+		return r, false, readError(path, err)
 	}
 	return r, true, nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,11 +98,14 @@ func (o *runOptions) replay(f *flags, j *job) {
 }
 
 // readTrace reads the job's prompts.
-func (a *app) readTrace(o *runOptions, j *job) error {
+func (o *runOptions) readTrace(j *job) error {
 	if err := noSteps(o.trace); err != nil {
 		return err
 	}
 	t, err := convert.Open(o.trace, o.convert.options(o.cell.rate))
+	if err == nil {
+		err = t.NeedTimes()
+	}
 	if err != nil {
 		return readError(o.trace, err)
 	}
@@ -132,11 +133,14 @@ func (a *app) readTrace(o *runOptions, j *job) error {
 	}
 	j.warnings = append(j.warnings, passed.Remarks()...)
 	if text := closedLoop(t.Meta.Cell); text != "" {
-		a.talk("warning: %s", text)
+		j.aloud = append(j.aloud, text)
 		evidence = append(evidence, text)
 	}
 	if text := unnamed(j.meta.Cell.Policy, prompts); text != "" {
 		j.warnings = append(j.warnings, text)
+	}
+	if report.Shift > 0 {
+		j.warnings = append(j.warnings, fmt.Sprintf("the first request was due %v before the trace's origin: every time is moved by that", report.Shift))
 	}
 	cell := j.meta.Cell
 	cell.Driver = sim.DriverTrace
@@ -180,13 +184,4 @@ func unnamed(policy string, prompts []sim.Prompt) string {
 		return "the trace names no sessions: " + policy + " places like round_robin"
 	}
 	return fmt.Sprintf("%s of %s without a session id: %s places them like round_robin", grouped(int64(without)), plural(int64(len(prompts)), "request"), policy)
-}
-
-// runID names a run by what went into it, so that equal runs have equal names.
-func runID(m *traces.Meta) string {
-	h := sha256.New()
-	for _, kv := range m.KeyValues() {
-		fmt.Fprintf(h, "%q=%q\n", kv.Key, kv.Value)
-	}
-	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -34,8 +34,8 @@ func (a *app) runCommand() *cobra.Command {
 what came of it. A trace is recognised by its content: one of kvfleet's own,
 Mooncake, Azure, Weka, RAGPulse, vidur.
 
-A fault file gives a schedule of faults. For slow and event_gap, "for" is how long
-it lasts; left out, it lasts to the end of the run.
+A fault file gives a schedule of faults. For slow and event_gap, "for" is how
+long it lasts; left out, it lasts to the end of the run.
 
   faults:
     # The process dies, its cache with it.
@@ -47,10 +47,10 @@ it lasts; left out, it lasts to the end of the run.
     # Undoes drain.
     - {at: 130s, replica: replica-2, kind: restore}
     # Everything takes factor times as long.
-    - {at: 150s, replica: replica-3, kind: slow, factor: 1.5, for: 30s}
+    - {at: 150s, replica: replica-4, kind: slow, factor: 1.5, for: 30s}
     # Its KV events are lost and not sent again: what the replica had stored
     # before stays unknown to the router until it is stored again.
-    - {at: 200s, replica: replica-4, kind: event_gap, for: 10s}`,
+    - {at: 200s, replica: replica-5, kind: event_gap, for: 10s}`,
 		Example: `  kvfleet run --policy prefix_affinity --working-set 1 --users 32
   kvfleet run --policy round_robin --trace mooncake.jsonl --spread-bin 3s --max-model-len 131072`,
 		Args: cobra.NoArgs,
@@ -84,7 +84,8 @@ type job struct {
 	fleet    fleetFile
 	meta     traces.Meta
 	warnings []string
-	served   served
+	aloud    []string // told at once, not under the figures
+	lastSent int64    // ns, by the run's rows
 }
 
 // end is the window's end or, of a trace without one, the last arrival.
@@ -185,10 +186,16 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 		return err
 	}
 	if f.given("trace") {
-		read := func() (struct{}, error) { return struct{}{}, a.readTrace(o, j) }
+		read := func() (struct{}, error) { return struct{}{}, o.readTrace(j) }
 		if _, err := await(ctx, 0, read); err != nil {
 			return err
 		}
+	}
+	for _, text := range j.aloud {
+		a.talk("warning: %s", text)
+	}
+	if o.json {
+		j.warnings = append(j.warnings, j.aloud...)
 	}
 	j.checkFaults()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -199,10 +206,9 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 	}
 	var finished atomic.Int64
 	rows := j.cfg.Rows
-	j.served = served{lastSent: traces.None, lastEnded: traces.None}
 	j.cfg.Rows = func(r *traces.Row) {
 		finished.Add(1)
-		j.served.see(r)
+		j.lastSent = max(j.lastSent, r.SentAt)
 		if rows != nil {
 			rows(r)
 		}
@@ -252,7 +258,7 @@ func (a *app) outcome(o *runOptions, j *job, result *sim.Result, finished int64,
 		time.Duration(float64(spent.WallS)*float64(time.Second)).Round(time.Millisecond),
 		count(float64(perSecond(finished, spent.CPUS))), megabytes(spent.PeakRSSBytes))
 	if s.Success == 0 {
-		return fmt.Errorf("run: none of %s completed", plural(s.Requests+int64(len(result.Rejected)), "counted request"))
+		return fmt.Errorf("run: none of %s completed", plural(s.Requests, "counted request"))
 	}
 	return nil
 }

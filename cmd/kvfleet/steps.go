@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -98,6 +100,7 @@ func (a *app) stepInfo(path string, r *traces.StepReader) error {
 			first, last = min(first, row.Start), max(last, row.Start+max(row.Duration, 0))
 		}
 	}
+	slices.SortFunc(sums, func(a, b *stepSum) int { return strings.Compare(a.replica, b.replica) })
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "format\tstep log\nsteps\t%s\ntime\tfrom %s to %s\n", grouped(total.steps), until(first), until(last))
 	meta := r.Meta()

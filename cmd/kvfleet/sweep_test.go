@@ -167,7 +167,19 @@ func TestMapDrawsTheSameBytesAndValidateJudges(t *testing.T) {
 1,1,round_robin,3,1.000,0.900,1.050,500,3000,0.5,1000,1000
 1,1,prefix_affinity,3,2.000,1.900,2.050,500,3000,0.5,1000,1000
 `)
-	table, _ = succeed(t, "validate", dir, "--measured", measured)
+	_, stderr, status := kvfleet(t, "map", dir, "--policy", "nope")
+	if status != 2 || !strings.Contains(stderr, "the sweep has prefix_affinity, round_robin") {
+		t.Errorf("map --policy nope: got exit status %d and %q, want 2 and the policies of the sweep", status, stderr)
+	}
+	_, stderr, status = kvfleet(t, "map", dir, "--policy", "nope", "--baseline", "round_robin")
+	if status != 1 || !strings.Contains(stderr, "policy nope is not in the sweep, which has prefix_affinity, round_robin") {
+		t.Errorf("map --policy nope --baseline: got exit status %d and %q, want 1 and the policies of the sweep", status, stderr)
+	}
+	table, stderr = succeed(t, "validate", dir, "--measured", measured)
+	const differs = "warning: the sweep has a window of 20s and a warm-up of 5s, the measured cells have 5m0s and 50s"
+	if !strings.Contains(stderr, differs) || strings.Contains(stderr, "is of fleet") {
+		t.Errorf("validate: got %q on stderr, want %q and nothing about the fleet", stderr, differs)
+	}
 	if !strings.Contains(table, "2 cells compared") {
 		t.Errorf("validate: got\n%s\nwant 2 cells compared", table)
 	}
@@ -181,5 +193,23 @@ func TestMapDrawsTheSameBytesAndValidateJudges(t *testing.T) {
 	}
 	if lines := strings.Count(read(t, csv), "\n"); lines != 3 {
 		t.Errorf("validate --csv: got %d lines, want a header and 2 cells", lines)
+	}
+}
+
+func TestIncomparableSweepsAreNamed(t *testing.T) {
+	r := sweepRecord{WindowS: 300, WarmupS: 50}
+	r.Fleet.Name = measuredFleet
+	if got := incomparable(&r); len(got) > 0 {
+		t.Errorf("like the measured cells: got %q, want nothing", got)
+	}
+	r.WarmupS, r.Fleet.Name = 40, "rtx3090x6"
+	got := strings.Join(incomparable(&r), "\n")
+	for _, want := range []string{"a warm-up of 40s", "5m0s and 50s", "fleet rtx3090x6", "rtx3090x5"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
+		}
+	}
+	if got := incomparable(&sweepRecord{}); len(got) > 0 {
+		t.Errorf("a sweep that says nothing: got %q, want nothing", got)
 	}
 }

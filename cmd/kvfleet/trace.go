@@ -27,9 +27,6 @@ func source(path string) (*convert.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	if format == convert.VidurLengths {
-		return nil, fmt.Errorf("%s: holds lengths and no arrival times; give it some with `kvfleet trace convert --rate`", path)
-	}
 	if err := noSteps(path); err != nil {
 		return nil, err
 	}
@@ -95,6 +92,9 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 		return err
 	}
 	t, err := open(path, o.options(o.rate))
+	if err == nil {
+		err = t.NeedTimes()
+	}
 	if err != nil {
 		return readError(path, err)
 	}
@@ -180,8 +180,9 @@ func (a *app) generateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "generate --rate R --out FILE",
 		Short: "Write the multi-turn workload as a trace not yet run",
-		Long: `Writes what an open-loop run with the same flags would send, and when. In a
-closed loop nothing is due at any time, so there is nothing to write.`,
+		Long: `Writes what an open-loop run with the same flags would send, and when; max_tokens
+is how long the run's answer would be, early stops included. In a closed loop
+nothing is due at any time, so there is nothing to write.`,
 		Example: "  kvfleet trace generate --working-set 1 --rate 6 --out open6.arrows",
 		Args:    cobra.NoArgs,
 	}

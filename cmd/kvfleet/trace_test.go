@@ -42,13 +42,18 @@ func TestGenerateIsWhatAnOpenLoopRunSends(t *testing.T) {
 		if len(got) != len(want) || len(got) == 0 {
 			t.Fatalf("%v: got %d rows planned, want the %d sent", arrivals, len(got), len(want))
 		}
-		text := func(r *traces.Row) string {
-			return fmt.Sprint(r.ScheduledAt, r.Session, r.Turn, r.VirtualUser, r.Epoch, r.PromptBytes, r.PromptTokens, r.MaxTokens, r.SystemPrompt, r.Branch, len(r.Blocks))
+		early := false
+		text := func(r *traces.Row, answer int64) string {
+			return fmt.Sprint(r.ScheduledAt, r.Session, r.Turn, r.VirtualUser, r.Epoch, r.PromptBytes, r.PromptTokens, answer, r.SystemPrompt, r.Branch, len(r.Blocks))
 		}
 		for i := range got {
-			if text(&got[i]) != text(&want[i]) {
-				t.Fatalf("%v: row %d: got %s, want %s", arrivals, i+1, text(&got[i]), text(&want[i]))
+			early = early || want[i].OutputTokens < want[i].MaxTokens
+			if got, want := text(&got[i], got[i].MaxTokens), text(&want[i], want[i].OutputTokens); got != want {
+				t.Fatalf("%v: row %d: got %s, want %s", arrivals, i+1, got, want)
 			}
+		}
+		if !early {
+			t.Errorf("%v: no answer stopped early, so the lengths show nothing", arrivals)
 		}
 		succeed(t, "trace", "check", planned)
 		r := runAsJSON(t, "--trace", planned)
@@ -160,11 +165,11 @@ func TestMalformedRowIsNamed(t *testing.T) {
 {"timestamp": 0, "input_length": -5, "output_length": 10, "hash_ids": [1]}
 `)
 	_, stderr, status := kvfleet(t, "run", "--trace", path)
-	if status != 1 || !strings.Contains(stderr, path+": row 2: field input_length: want") {
+	if status != 1 || !strings.Contains(stderr, path+": line 2: field input_length: want") {
 		t.Errorf("got exit status %d and %q, want 1 and file, row and field", status, stderr)
 	}
 	r := runAsJSON(t, "--trace", path, "--max-errors", "-1")
-	if !strings.Contains(strings.Join(r.Warnings, "\n"), "1 rows skipped as unreadable") {
+	if !strings.Contains(strings.Join(r.Warnings, "\n"), "skipped as unreadable") {
 		t.Errorf("with --max-errors -1: got warnings %q, want the skipped row counted", r.Warnings)
 	}
 }

@@ -3,10 +3,10 @@ package convert
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -22,8 +22,10 @@ type Trace struct {
 	// names every option that changes a row.
 	Meta traces.Meta
 
-	opts   Options
-	report Report
+	opts     Options
+	report   Report
+	surveyed bool
+	earliest int64 // time due or sent in the source, once surveyed; None if none is known
 }
 
 // Open recognises the file or directory at path and checks the options against
@@ -41,11 +43,20 @@ func Open(path string, o Options) (*Trace, error) {
 
 // OpenAs opens a trace as a given format.
 func OpenAs(path string, f Format, o Options) (*Trace, error) {
-	if err := errors.Join(o.validate(), o.validateFor(f)); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	if err := errors.Join(o.validate(), o.validateFor(path, f)); err != nil {
+		return nil, err
+	}
+	dir, err := kind(path)
+	switch {
+	case f == Arrow && errors.Is(err, fs.ErrNotExist):
+		// There may be one not yet finished, under another name.
+	case err != nil:
+		return nil, err
+	case dir && f != Weka:
+		return nil, fmt.Errorf("%s: is a directory, want a %s file", path, f)
 	}
 	t := &Trace{Path: path, Format: f, opts: o}
-	t.Meta = traces.Meta{Clock: traces.ClockRecorded, Evidence: evidence(f)}
+	t.Meta = traces.Meta{Clock: traces.ClockRecorded, Evidence: evidence(f, o.Rate)}
 	if f == Arrow {
 		r, err := traces.Open(path)
 		if err != nil {
@@ -96,26 +107,81 @@ func (t *Trace) workload() string {
 // Report is what the last pass over Rows did, or has done so far.
 func (t *Trace) Report() Report { return t.report }
 
+// NeedTimes is an error if the rows have no arrival times, for a consumer that
+// cannot do without: it says how to give them some.
+func (t *Trace) NeedTimes() error {
+	if t.Format == VidurLengths && t.opts.Rate == 0 {
+		return fmt.Errorf("%s: a %s trace has no arrival times; give a rate", t.Path, t.Format)
+	}
+	return nil
+}
+
+// finished says that the rows of the format have run.
+func (f Format) finished() bool { return f == KvrouteRows || f == KvrouteProbe }
+
 // Rows is a pass over the rows, in file order; Weka sessions are merged in order
-// of arrival. Each pass reads the trace again and resets the Report. A trace
-// that yields nothing is an error.
+// of arrival. Times count from the earliest arrival, wherever in the file it is:
+// the first call reads the trace once more to find it. Finished rows, those of
+// kvroute, keep their times unless some are negative, and are then all shifted
+// alike. Rows of kvfleet's own traces are kept as they are. Each pass reads the trace again and resets the
+// Report. A trace that yields nothing is an error.
 func (t *Trace) Rows() traces.Source {
 	return func(yield func(traces.Row, error) bool) {
+		t.survey()
 		t.report = Report{}
 		p := &pass{opts: &t.opts, file: t.Path, report: &t.report}
-		s := &shaper{pass: p, keepTimes: t.Format == Arrow || t.Format == KvrouteRows || t.Format == KvrouteProbe, yield: yield}
+		s := &shaper{pass: p, yield: yield, sorted: t.Format == Weka}
+		switch {
+		case t.earliest == traces.None:
+		case t.Format.finished():
+			s.base = min(t.earliest, 0)
+			t.report.Shifted = -s.base
+		default:
+			s.base = t.earliest
+		}
+		if t.Format == Azure {
+			t.report.Origin = s.base
+		}
 		p.emit = s.take
 		err := t.read(p)
 		if err == nil {
 			err = s.flush()
 		}
 		if err == nil && t.report.Yielded == 0 {
-			err = fmt.Errorf("convert: %s: no rows", t.Path)
+			err = fmt.Errorf("%s: no rows", t.Path)
 		}
 		if err != nil && !errors.Is(err, errStop) {
 			yield(traces.Row{}, err)
 		}
 	}
+}
+
+// survey finds the earliest arrival among the rows that a pass yields. It ends
+// where the pass will end; if that is at an error, the pass reports it.
+func (t *Trace) survey() {
+	if t.surveyed {
+		return
+	}
+	t.surveyed, t.earliest = true, traces.None
+	if t.Format == Arrow || t.Format == VidurLengths || t.Format == Weka {
+		return
+	}
+	p := &pass{opts: &t.opts, file: t.Path, report: &Report{}}
+	p.emit = func(r *traces.Row) error {
+		if !t.opts.wants(r) {
+			return nil
+		}
+		for _, at := range [...]int64{r.ScheduledAt, r.SentAt} {
+			if at != traces.None && (t.earliest == traces.None || at < t.earliest) {
+				t.earliest = at
+			}
+		}
+		if p.report.Yielded++; p.report.Yielded == t.opts.Limit {
+			return errStop
+		}
+		return nil
+	}
+	_ = t.read(p)
 }
 
 func (t *Trace) read(p *pass) error {
@@ -139,7 +205,7 @@ func (t *Trace) read(p *pass) error {
 	case KvrouteProbe:
 		return readCSV(p, kvrouteProbeColumns, kvrouteProbeRow)
 	}
-	return fmt.Errorf("convert: %s: cannot read format %s", t.Path, t.Format)
+	return fmt.Errorf("%s: cannot read format %s", t.Path, t.Format)
 }
 
 func readArrow(p *pass) (err error) {
@@ -150,10 +216,10 @@ func readArrow(p *pass) (err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	for row, err := range r.Rows() {
 		if err != nil {
-			return fmt.Errorf("%s: %w", p.file, err)
+			return err
 		}
 		if row.Outcome != traces.Pending && (p.opts.RateScale != 0 || p.opts.SpreadBin != 0) {
-			return fmt.Errorf("convert: %s: request %s has run; its times cannot be spread or scaled", p.file, row.RequestID)
+			return fmt.Errorf("%s: request %s has run; its times cannot be spread or scaled", p.file, row.RequestID)
 		}
 		if err := p.emit(&row); err != nil {
 			return err
@@ -163,11 +229,14 @@ func readArrow(p *pass) (err error) {
 }
 
 // evidence is what a format's rows do not hold.
-func evidence(f Format) []string {
+func evidence(f Format, rate float64) []string {
 	switch f {
 	case Azure, Vidur, VidurLengths:
 		all := []string{"no prefix identity in the source: every prompt is distinct, no hit rate may be claimed"}
-		if f == VidurLengths {
+		switch {
+		case f == VidurLengths && rate == 0:
+			all = append(all, "no arrival times in the source")
+		case f == VidurLengths:
 			all = append(all, "no arrival times in the source: even arrivals at the given rate")
 		}
 		return all
@@ -182,70 +251,6 @@ func evidence(f Format) []string {
 		}
 	case KvrouteRows, KvrouteProbe:
 		return []string{"finished rows; the source does not state block ids or limits on output"}
-	}
-	return nil
-}
-
-// shaper applies the options to rows on their way to the consumer.
-type shaper struct {
-	*pass
-	keepTimes bool
-	yield     func(traces.Row, error) bool
-	started   bool
-	first     int64
-	last      int64
-	held      []traces.Row // rows of one arrival time, when spreading
-}
-
-func (s *shaper) take(r *traces.Row) error {
-	if len(s.opts.Sessions) > 0 && !slices.Contains(s.opts.Sessions, r.Session) {
-		s.report.Filtered++
-		return nil
-	}
-	at := r.ScheduledAt
-	if at != traces.None {
-		if !s.started {
-			s.started, s.first, s.last = true, at, at
-		}
-		if at < s.last {
-			s.report.OutOfOrder++
-		}
-		s.last = at
-		if !s.keepTimes {
-			r.ScheduledAt = at - s.first
-		}
-	}
-	if s.opts.SpreadBin > 0 && at != traces.None {
-		if len(s.held) > 0 && s.held[0].ScheduledAt != r.ScheduledAt {
-			if err := s.flush(); err != nil {
-				return err
-			}
-		}
-		s.held = append(s.held, *r)
-		return nil
-	}
-	return s.hand(r)
-}
-
-// flush spreads the held rows over the bin.
-func (s *shaper) flush() error {
-	for i := range s.held {
-		s.held[i].ScheduledAt += int64(s.opts.SpreadBin) * int64(i) / int64(len(s.held))
-		if err := s.hand(&s.held[i]); err != nil {
-			return err
-		}
-	}
-	s.held = s.held[:0]
-	return nil
-}
-
-func (s *shaper) hand(r *traces.Row) error {
-	if scale := s.opts.RateScale; scale != 0 && r.ScheduledAt != traces.None {
-		r.ScheduledAt = int64(math.Round(float64(r.ScheduledAt) / scale))
-	}
-	s.report.Yielded++
-	if !s.yield(*r, nil) || s.report.Yielded == s.opts.Limit {
-		return errStop
 	}
 	return nil
 }

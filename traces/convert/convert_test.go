@@ -236,10 +236,20 @@ func TestAzureTimes(t *testing.T) {
 
 func TestLengthsNeedARate(t *testing.T) {
 	path := file(t, "x", "num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n5,2,7,2.5\n6,3,9,2\n7,1,8,7\n")
-	if _, err := Open(path, Options{}); err == nil || !strings.Contains(err.Error(), "no arrival times") {
-		t.Errorf("got %v, want it to say that there are no arrival times", err)
+	rows, tr := all(t, path, Options{})
+	if len(rows) != 3 || rows[2].ScheduledAt != traces.None || rows[2].PromptTokens != 7 {
+		t.Errorf("without a rate: got %+v, want three rows without times", rows)
 	}
-	rows, _ := all(t, path, Options{Rate: 3})
+	if err := tr.NeedTimes(); err == nil || !strings.Contains(err.Error(), path+": ") || !strings.Contains(err.Error(), "give a rate") {
+		t.Errorf("got %v, want it to ask for a rate", err)
+	}
+	if _, err := Open(path, Options{RateScale: 2}); err == nil || !strings.Contains(err.Error(), "give a rate") {
+		t.Errorf("scaled: got %v, want it to say that there is nothing to scale", err)
+	}
+	rows, tr = all(t, path, Options{Rate: 3})
+	if err := tr.NeedTimes(); err != nil {
+		t.Errorf("at a rate: got %v", err)
+	}
 	if rows[2].ScheduledAt != 666666667 {
 		t.Errorf("third arrival: got %d, want 666666667", rows[2].ScheduledAt)
 	}
@@ -282,62 +292,6 @@ func TestOptionsShapeArrivals(t *testing.T) {
 		}
 		if (c.o.Limit > 0) != strings.Contains(tr.Meta.Workload, "limit=") {
 			t.Errorf("%+v: workload %s", c.o, tr.Meta.Workload)
-		}
-	}
-}
-
-func TestBadRowsAreNamed(t *testing.T) {
-	good := strings.TrimSpace(mooncakeText(0))
-	for _, c := range []struct{ name, text, want string }{
-		{"hash count", strings.Replace(good, "[0, 1]", "[0]", 1), `row 2: field hash_ids: want 2 ids, one per 512 of 600 tokens, got "1"`},
-		{"missing", strings.Replace(good, "input_length", "inputs", 1), "row 2: field input_length: want a number of tokens, 1 or more"},
-		{"type", strings.Replace(good, "600", `"600"`, 1), "row 2: field input_length: want a value of type int64"},
-		{"negative", strings.Replace(good, "5,", "-5,", 1), "row 2: field output_length: want a number of tokens, 0 or more"},
-		{"time", strings.Replace(good, ": 0,", ": -1,", 1), "row 2: field timestamp: want milliseconds"},
-		{"cut off", good[:40], "row 2: want a JSON object"},
-	} {
-		path := file(t, "x", good+"\n"+c.text+"\n"+good+"\n")
-		tr, err := Open(path, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := 0
-		for _, e := range tr.Rows() {
-			if e != nil {
-				err = e
-				break
-			}
-			n++
-		}
-		var bad *RowError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) || n != 1 {
-			t.Errorf("%s: got %d rows and %v, want 1 and %q", c.name, n, err, c.want)
-		}
-		rows, tr := all(t, path, Options{MaxErrors: 1})
-		if r := tr.Report(); len(rows) != 2 || r.Skipped != 1 || r.Errors[0].Row != 2 || len(r.Remarks()) != 2 {
-			t.Errorf("%s: got %d rows and %+v, want 2 and row 2 skipped", c.name, len(rows), r)
-		}
-	}
-}
-
-func TestBadCSVRowsAreNamed(t *testing.T) {
-	head := "arrived_at,num_prefill_tokens,num_decode_tokens\n0,5,5\n"
-	for _, c := range []struct{ line, want string }{
-		{"x,5,5", `row 3: field arrived_at: want a number, got "x"`},
-		{"NaN,5,5", "field arrived_at"},
-		{"1,0,5", "row 3: field num_prefill_tokens: want a whole number, 1 or more"},
-		{"1,5", `row 3: want 3 fields, got "2"`},
-		{`1,"5,5`, "row 3: want a CSV record"},
-	} {
-		tr, err := Open(file(t, "x", head+c.line+"\n"), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range tr.Rows() {
-			err = e
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.line, err, c.want)
 		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,7 +17,7 @@ import (
 // record is one row of a CSV trace. Its methods note the first field that could
 // not be read; ok tells.
 type record struct {
-	number int
+	number int // line of the file it starts on, from 1
 	names  []string
 	values []string // in the order of names
 
@@ -28,9 +27,9 @@ type record struct {
 type csvRow func(p *pass, c *record, r *traces.Row)
 
 func readCSV(p *pass, columns []string, read csvRow) (err error) {
-	f, err := os.Open(p.file)
+	f, err := open(p.file)
 	if err != nil {
-		return fmt.Errorf("convert: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return scanCSV(p, f, columns, read)
@@ -47,11 +46,11 @@ func scanCSV(p *pass, in io.Reader, columns []string, read csvRow) error {
 	lines.ReuseRecord, lines.FieldsPerRecord = true, -1
 	header, err := lines.Read()
 	if err != nil {
-		return fmt.Errorf("convert: %s: header: %w", p.file, err)
+		return fmt.Errorf("%s: header: %w", p.file, err)
 	}
 	at, err := columnPositions(header, columns)
 	if err != nil {
-		return fmt.Errorf("convert: %s: %w", p.file, err)
+		return fileError(p.file, err)
 	}
 	width := len(header)
 	c := record{names: columns, values: make([]string, len(columns))}
@@ -84,10 +83,10 @@ func (c *record) take(p *pass, lines *csv.Reader, fields []string, at []int, wid
 	*c = record{names: c.names, values: c.values}
 	var syntax *csv.ParseError
 	if errors.As(err, &syntax) {
-		return p.bad(syntax.Line, "", "a CSV record", syntax.Err.Error())
+		return p.bad(syntax.Line, "", fmt.Sprintf("a CSV record (%v)", syntax.Err), "")
 	}
 	if err != nil {
-		return fmt.Errorf("convert: %s: %w", p.file, err)
+		return fileError(p.file, err)
 	}
 	line, _ := lines.FieldPos(0)
 	if len(fields) != width {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,28 +44,28 @@ var ErrUnknown = errors.New("not a trace this program knows; want a kvfleet .arr
 
 // Detect recognises the file or directory at path by its content.
 func Detect(path string) (Format, error) {
-	info, err := os.Stat(path)
+	dir, err := kind(path)
 	if err != nil {
-		return Unknown, fmt.Errorf("convert: %w", err)
+		return Unknown, err
 	}
-	if info.IsDir() {
+	if dir {
 		files, err := sessionFiles(path)
 		if err != nil {
 			return Unknown, err
 		}
 		path = files[0]
 	}
-	f, err := os.Open(path)
+	f, err := open(path)
 	if err != nil {
-		return Unknown, fmt.Errorf("convert: %w", err)
+		return Unknown, err
 	}
 	defer f.Close()
 	format, err := detect(bufio.NewReaderSize(f, 64<<10))
-	if err == nil && info.IsDir() && format != Weka {
+	if err == nil && dir && format != Weka {
 		err = fmt.Errorf("is a %s trace in a directory; name the file itself", format)
 	}
 	if err != nil {
-		return Unknown, fmt.Errorf("convert: %s: %w", path, err)
+		return Unknown, fileError(path, err)
 	}
 	return format, nil
 }
@@ -75,7 +74,7 @@ func Detect(path string) (Format, error) {
 func sessionFiles(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(escapeGlob(dir), "*.json"))
 	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("convert: %s: directory holds no *.json session files", dir)
+		return nil, fmt.Errorf("%s: directory holds no *.json session files", dir)
 	}
 	slices.Sort(files)
 	return files, nil

@@ -3,12 +3,10 @@ package convert
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"kvfleet/traces"
 )
@@ -21,9 +19,9 @@ const maxLine = 64 << 20
 type lineRow func(p *pass, number int, line []byte, r *traces.Row) (ok bool, err error)
 
 func readLines(p *pass, read lineRow) (err error) {
-	f, err := os.Open(p.file)
+	f, err := open(p.file)
 	if err != nil {
-		return fmt.Errorf("convert: %w", err)
+		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return scanLines(p, f, read)
@@ -51,19 +49,9 @@ func scanLines(p *pass, in io.Reader, read lineRow) error {
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return fmt.Errorf("convert: %s: %w", p.file, err)
+		return fileError(p.file, err)
 	}
 	return nil
-}
-
-// badJSON reports a line that is not the JSON object wanted.
-func badJSON(p *pass, number int, line []byte, err error) error {
-	field, want := "", "a JSON object"
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
-		field, want = wrong.Field, "a value of type "+wrong.Type.String()
-	}
-	return p.bad(number, field, want, string(line[:min(len(line), 80)]))
 }
 
 // The largest values a row may state. They are far above any trace and keep
@@ -76,10 +64,10 @@ const (
 // lengths fills a row's token counts and reports what is wrong with them.
 func (p *pass) lengths(number int, r *traces.Row, inField string, in *int64, outField string, out *int64) (ok bool, err error) {
 	if in == nil || *in < 1 || *in > maxTokens {
-		return false, p.bad(number, inField, "a number of tokens, 1 or more", show(in))
+		return false, p.bad(number, inField, wantInput, show(in))
 	}
 	if out == nil || *out < 0 || *out > maxTokens {
-		return false, p.bad(number, outField, "a number of tokens, 0 or more", show(out))
+		return false, p.bad(number, outField, wantOutput, show(out))
 	}
 	r.PromptTokens, r.MaxTokens = *in, *out
 	if *out == 0 {
@@ -91,7 +79,7 @@ func (p *pass) lengths(number int, r *traces.Row, inField string, in *int64, out
 
 func show[T any](v *T) string {
 	if v == nil {
-		return "nothing"
+		return ""
 	}
 	return fmt.Sprint(*v)
 }

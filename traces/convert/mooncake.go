@@ -21,10 +21,10 @@ func mooncakeRow(p *pass, number int, line []byte, r *traces.Row) (bool, error) 
 		Hashes    []uint64 `json:"hash_ids"`
 	}
 	if err := json.Unmarshal(line, &v); err != nil {
-		return false, badJSON(p, number, line, err)
+		return false, p.badJSON(number, line, err, mooncakeWants)
 	}
 	if v.Timestamp == nil || *v.Timestamp < 0 || *v.Timestamp > maxMillis {
-		return false, p.bad(number, "timestamp", "milliseconds, 0 or more", show(v.Timestamp))
+		return false, p.bad(number, "timestamp", wantMillis, show(v.Timestamp))
 	}
 	if ok, err := p.lengths(number, r, "input_length", v.Input, "output_length", v.Output); !ok {
 		return false, err
@@ -36,4 +36,17 @@ func mooncakeRow(p *pass, number int, line []byte, r *traces.Row) (bool, error) 
 	r.ScheduledAt = nanos(*v.Timestamp, 1e6)
 	r.BlockSize, r.Blocks = mooncakeBlock, v.Hashes
 	return true, nil
+}
+
+// mooncakeWants is what a field holds, in words.
+func mooncakeWants(field string) string {
+	switch field {
+	case "timestamp":
+		return wantMillis
+	case "input_length":
+		return wantInput
+	case "output_length":
+		return wantOutput
+	}
+	return "a list of block ids, whole numbers of up to 64 bits"
 }

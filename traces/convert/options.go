@@ -22,7 +22,7 @@ type Options struct {
 	// which would otherwise arrive as bursts. 0 means as recorded.
 	SpreadBin time.Duration
 	// Rate gives a trace without arrival times even ones, in requests per
-	// second. It is an error for any other trace.
+	// second; 0 leaves them unknown. It is an error for any other trace.
 	Rate float64
 	// Stagger starts the k-th of several Weka sessions, in order of file name,
 	// k*Stagger after the first. 0 starts all at once.
@@ -53,12 +53,14 @@ func (o *Options) validate() error {
 	return errors.Join(faults...)
 }
 
-// validateFor checks the options against the format.
-func (o *Options) validateFor(f Format) error {
+// validateFor checks the options against the format of the trace at path.
+func (o *Options) validateFor(path string, f Format) error {
 	var faults []error
-	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf("convert: "+format, args...)) }
-	if f == VidurLengths && o.Rate == 0 {
-		fault("a %s trace has lengths but no arrival times; give a rate", f)
+	fault := func(format string, args ...any) {
+		faults = append(faults, fileError(path, fmt.Errorf(format, args...)))
+	}
+	if f == VidurLengths && o.Rate == 0 && (o.RateScale != 0 || o.SpreadBin != 0) {
+		fault("a %s trace has no arrival times to scale or spread; give a rate", f)
 	}
 	if f != VidurLengths && o.Rate != 0 {
 		fault("a %s trace has arrival times of its own; scale them instead of giving a rate", f)

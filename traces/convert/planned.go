@@ -26,9 +26,6 @@ func azureRow(p *pass, c *record, r *traces.Row) {
 		c.fault("TIMESTAMP", "a time such as 2023-11-16 18:17:03.9799600 or 2024-05-10 00:00:00.009930+00:00")
 	}
 	c.lengths(p, r, "ContextTokens", "GeneratedTokens")
-	if c.badField == "" && p.report.Origin == 0 {
-		p.report.Origin = at.UnixNano()
-	}
 	r.RequestID = fmt.Sprint("azure-", c.number)
 	r.ScheduledAt = at.UnixNano()
 }
@@ -40,14 +37,14 @@ func vidurRow(p *pass, c *record, r *traces.Row) {
 	r.RequestID = fmt.Sprint("vidur-", c.number)
 }
 
-// vidurLengthsRow reads a row without an arrival time and gives it an even one.
-// The k-th is computed from the start, so that no rounding adds up.
+// vidurLengthsRow reads a row without an arrival time and, at a rate, gives it an
+// even one. The k-th is computed from the start, so that no rounding adds up.
 func vidurLengthsRow() csvRow {
 	good := 0
 	return func(p *pass, c *record, r *traces.Row) {
 		c.lengths(p, r, "num_prefill_tokens", "num_decode_tokens")
 		r.RequestID = fmt.Sprint("vidur-", c.number)
-		if c.badField == "" {
+		if c.badField == "" && p.opts.Rate > 0 {
 			r.ScheduledAt = nanos(float64(good)/p.opts.Rate, 1e9)
 			good++
 		}

@@ -24,10 +24,10 @@ func ragpulseRow() lineRow {
 	turns := map[string]int32{}
 	return func(p *pass, number int, line []byte, r *traces.Row) (bool, error) {
 		var v struct {
-			Timestamp *json.Number `json:"timestamp"`
-			Input     *int64       `json:"input_length"`
-			Output    *int64       `json:"output_length"`
-			Session   string       `json:"session_id"`
+			Timestamp json.RawMessage `json:"timestamp"` // the source has numbers in quotes
+			Input     *int64          `json:"input_length"`
+			Output    *int64          `json:"output_length"`
+			Session   string          `json:"session_id"`
 			Hashes    *struct {
 				System   []uint64 `json:"sys_prompt"`
 				Passages []uint64 `json:"passages_ids"`
@@ -37,15 +37,11 @@ func ragpulseRow() lineRow {
 			} `json:"hash_ids"`
 		}
 		if err := json.Unmarshal(line, &v); err != nil {
-			return false, badJSON(p, number, line, err)
+			return false, p.badJSON(number, line, err, ragpulseWants)
 		}
-		var seconds float64
-		var err error
-		if v.Timestamp != nil {
-			seconds, err = strconv.ParseFloat(v.Timestamp.String(), 64)
-		}
-		if v.Timestamp == nil || err != nil || !(seconds >= 0) || seconds > maxMillis/1000 {
-			return false, p.bad(number, "timestamp", "seconds, 0 or more", show(v.Timestamp))
+		seconds, err := strconv.ParseFloat(unquoted(string(v.Timestamp)), 64)
+		if err != nil || !(seconds >= 0) || seconds > maxMillis/1000 {
+			return false, p.bad(number, "timestamp", wantSeconds, nullEmpty(string(v.Timestamp)))
 		}
 		if ok, err := p.lengths(number, r, "input_length", v.Input, "output_length", v.Output); !ok {
 			return false, err
@@ -54,7 +50,7 @@ func ragpulseRow() lineRow {
 			return false, p.bad(number, "input_length", "a prompt of a believable length", show(v.Input))
 		}
 		if v.Hashes == nil {
-			return false, p.bad(number, "hash_ids", "an object of component ids", "nothing")
+			return false, p.bad(number, "hash_ids", wantComponents, "")
 		}
 		r.RequestID = fmt.Sprint("ragpulse-", number)
 		r.ScheduledAt = nanos(seconds, 1e9)
@@ -91,4 +87,19 @@ func (p *pass) chain(number int, tokens int64, components ...[]uint64) []uint64 
 		blocks = append(blocks, chained)
 	}
 	return blocks
+}
+
+// ragpulseWants is what a field holds, in words.
+func ragpulseWants(field string) string {
+	switch field {
+	case "input_length":
+		return wantInput
+	case "output_length":
+		return wantOutput
+	case "session_id":
+		return "a text"
+	case "hash_ids":
+		return wantComponents
+	}
+	return "a list of component ids, whole numbers of up to 64 bits"
 }

@@ -1,11 +1,11 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"os"
 	"path/filepath"
 	"sort"
 	"time"
@@ -19,23 +19,44 @@ const maxSession = 1 << 30
 
 // wekaSession is one Claude-Code session.
 type wekaSession struct {
-	ID        string        `json:"id"`
-	BlockSize int32         `json:"block_size"`
-	Scope     string        `json:"hash_id_scope"`
-	Requests  []wekaRequest `json:"requests"`
+	ID        string            `json:"id"`
+	BlockSize *int32            `json:"block_size"`
+	Scope     string            `json:"hash_id_scope"`
+	Requests  []json.RawMessage `json:"requests"`
 }
 
 // wekaRequest is a request, or a sub-agent with requests of its own. t is seconds
 // from the start of the session, or of the sub-agent it stands in.
 type wekaRequest struct {
-	T        *float64      `json:"t"`
-	Type     string        `json:"type"`
-	In       *int64        `json:"in"`
-	Out      *int64        `json:"out"`
-	Hashes   []uint64      `json:"hash_ids"`
-	Agent    string        `json:"agent_id"`
-	Requests []wekaRequest `json:"requests"`
+	T        *float64          `json:"t"`
+	Type     string            `json:"type"`
+	In       *int64            `json:"in"`
+	Out      *int64            `json:"out"`
+	Hashes   []uint64          `json:"hash_ids"`
+	Agent    string            `json:"agent_id"`
+	Requests []json.RawMessage `json:"requests"`
 }
+
+// wekaWants is what a field holds, in words.
+func wekaWants(field string) string {
+	switch field {
+	case "id", "agent_id", "type", "hash_id_scope":
+		return "a text"
+	case "block_size":
+		return wantBlockSize
+	case "requests":
+		return "a list of requests"
+	case "t":
+		return wantSeconds
+	case "in":
+		return wantInput
+	case "out":
+		return wantOutput
+	}
+	return "a list of block ids, whole numbers of up to 64 bits"
+}
+
+const wantBlockSize = "tokens per hash id, a whole number from 1 to 1048576"
 
 // readWeka reads one session file, or all of a directory merged in order of
 // arrival. Sessions keep their recorded times: a turn is due when it was, not a
@@ -43,21 +64,21 @@ type wekaRequest struct {
 // first.
 func readWeka(p *pass) error {
 	files := []string{p.file}
-	if info, err := os.Stat(p.file); err != nil {
-		return fmt.Errorf("convert: %w", err)
-	} else if info.IsDir() {
+	if dir, err := kind(p.file); err != nil {
+		return err
+	} else if dir {
 		if files, err = sessionFiles(p.file); err != nil {
 			return err
 		}
 	}
 	var rows []traces.Row
 	for k, path := range files {
-		f, err := os.Open(path)
+		f, err := open(path)
 		if err != nil {
-			return fmt.Errorf("convert: %w", err)
+			return err
 		}
 		in := *p
-		in.file = path
+		in.file, in.unit = path, unitRequest
 		w := weka{pass: &in, start: int64(k) * int64(p.opts.Stagger), rows: rows}
 		err = w.session(f)
 		f.Close() // only read: nothing can be lost
@@ -87,16 +108,26 @@ type weka struct {
 }
 
 func (w *weka) session(in io.Reader) error {
-	var s wekaSession
-	d := json.NewDecoder(io.LimitReader(in, maxSession))
-	if err := d.Decode(&s); err != nil {
-		return w.bad(1, "", "a session of JSON: "+err.Error(), w.file)
+	text, err := io.ReadAll(io.LimitReader(in, maxSession+1))
+	if err != nil {
+		return fileError(w.file, err)
 	}
-	if s.BlockSize < 1 || s.BlockSize > 1<<20 {
-		return w.bad(1, "block_size", "tokens per hash id, 1 or more", fmt.Sprint(s.BlockSize))
+	if len(text) > maxSession {
+		return fmt.Errorf("%s: is larger than %d bytes, want a session of at most that", w.file, maxSession)
+	}
+	text = bytes.TrimPrefix(text, []byte(bom))
+	var s wekaSession
+	if err := json.Unmarshal(text, &s); err != nil {
+		return w.badJSON(0, text, err, wekaWants)
+	}
+	if s.BlockSize == nil || *s.BlockSize < 1 || *s.BlockSize > 1<<20 {
+		return w.bad(0, "block_size", wantBlockSize, show(s.BlockSize))
 	}
 	if s.Scope != "local" && s.Scope != "" {
-		return w.bad(1, "hash_id_scope", "local", s.Scope)
+		return w.bad(0, "hash_id_scope", "local", s.Scope)
+	}
+	if s.Requests == nil {
+		return w.bad(0, "requests", "a list of requests", "")
 	}
 	if s.ID == "" {
 		s.ID = filepath.Base(w.file)
@@ -105,18 +136,24 @@ func (w *weka) session(in io.Reader) error {
 	// different files apart, wherever the files lie.
 	h := fnv.New64a()
 	io.WriteString(h, s.ID)
-	w.key, w.block = h.Sum64(), s.BlockSize
+	w.key, w.block = h.Sum64(), *s.BlockSize
 	return w.requests(s.Requests, s.ID, w.start, 8)
 }
 
 // requests adds the requests of a session or sub-agent that starts at base.
-func (w *weka) requests(list []wekaRequest, session string, base int64, depth int) error {
+func (w *weka) requests(list []json.RawMessage, session string, base int64, depth int) error {
 	turn := int32(0)
-	for i := range list {
-		q := &list[i]
+	for _, text := range list {
 		w.number++
+		q := &wekaRequest{}
+		if err := json.Unmarshal(text, q); err != nil {
+			if err := w.badJSON(w.number, text, err, wekaWants); err != nil {
+				return err
+			}
+			continue
+		}
 		if q.T == nil || !(*q.T >= 0) || *q.T > maxMillis/1000 {
-			if err := w.bad(w.number, "t", "seconds, 0 or more", show(q.T)); err != nil {
+			if err := w.bad(w.number, "t", wantSeconds, show(q.T)); err != nil {
 				return err
 			}
 			continue

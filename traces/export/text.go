@@ -55,8 +55,9 @@ func csvField(c *traces.Column[traces.Row], r *traces.Row) string {
 	return v
 }
 
-// JSONL writes one JSON object a row. Block ids are numbers of up to 64 bits: a
-// reader must not take them for floating point.
+// JSONL writes one JSON object a row. Block ids are plain numbers of up to 64
+// bits: a reader must not take them for floating point, which is exact to 2^53
+// only.
 func JSONL(rows traces.Source, w io.Writer) (int64, error) {
 	out := bufio.NewWriter(w)
 	columns := traces.Columns()

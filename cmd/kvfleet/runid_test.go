@@ -1,0 +1,54 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kvfleet/traces"
+)
+
+// Runs that differ in anything that moves a row have names of their own, and say
+// what it was; equal runs have equal names.
+func TestRunsHaveNamesOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	faults := write(t, "faults.yaml", "faults:\n  - {at: 5s, replica: replica-0, kind: slow, factor: 2}\n")
+	names := map[string]string{}
+	for i, c := range []struct{ key, value, args string }{
+		{"window", "20s", "--users 2 --window 20s --warmup 1s"},
+		{"window", "21s", "--users 2 --window 21s --warmup 1s"},
+		{"warmup", "2s", "--users 2 --window 20s --warmup 2s"},
+		{"faults", "5s slow replica-0 factor 2", "--users 2 --window 20s --warmup 1s --faults " + faults},
+		{"arrivals", "even", "--rate 1 --window 20s --warmup 1s"},
+		{"arrivals", "poisson", "--rate 1 --window 20s --warmup 1s --arrivals poisson"},
+		{"think", "2s", "--rate 1 --window 20s --warmup 1s --think 2s"},
+	} {
+		name := func(file string) string {
+			out := filepath.Join(dir, file)
+			succeed(t, strings.Fields("run --policy round_robin --out "+out+" "+c.args)...)
+			r, err := traces.Open(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			found := ""
+			for _, kv := range r.Meta().Extra {
+				if kv.Key == c.key {
+					found = kv.Value
+				}
+			}
+			if found != c.value {
+				t.Errorf("%s: %s is %q, want %q", c.args, c.key, found, c.value)
+			}
+			return r.Meta().RunID
+		}
+		a, b := name("a"+string(rune('0'+i))+".arrows"), name("b"+string(rune('0'+i))+".arrows")
+		if a != b {
+			t.Errorf("%s: the same run is %s and %s", c.args, a, b)
+		}
+		if other, taken := names[a]; taken {
+			t.Errorf("%s and %s are both %s", c.args, other, a)
+		}
+		names[a] = c.args
+	}
+}
