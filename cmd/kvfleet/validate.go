@@ -36,10 +36,12 @@ is 2.5%), those of the hit rate differences.`,
 	one(f, &o.csv, files(), "csv", "also write the compared cells to this file", "")
 	one(f, &l.MaxMedianError, positive(), "max-median-error", "limit on the median goodput error over stable cells", "")
 	one(f, &l.MaxP90Error, positive(), "max-p90-error", "limit on its 90th percentile", "")
+	one(f, &l.MaxWorstError, positive(), "max-worst-error", "limit on the worst", "")
 	one(f, &l.MaxHitRateMedian, positive(), "max-hit-rate-median", "limit on the median hit rate error", "")
-	one(f, &l.MaxHitRateWorst, positive(), "max-hit-rate-worst", "limit on the worst", "")
+	one(f, &l.MaxHitRateWorst, positive(), "max-hit-rate-worst", "limit on the worst hit rate error", "")
 	one(f, &l.MaxTTFTP50, positive(), "max-ttft-p50", "limit on the median error of TTFT p50", "")
 	one(f, &l.MaxTTFTP99, positive(), "max-ttft-p99", "limit on the median error of TTFT p99", "")
+	one(f, &l.MaxFrozenError, positive(), "max-frozen-error", "limit on the goodput error of prefix_affinity at working set 1, skew 0, whose lead must then lie in the measured range", "")
 	c.Flags().BoolVar(&l.RequireWinners, "require-winners", false, "every decided point must have the right winner")
 	c.Flags().BoolVar(&l.RequireOverlap, "require-overlap", false, "every unstable cell's ranges must overlap")
 	c.RunE = func(_ *cobra.Command, args []string) error { return a.validate(f, o, args[0]) }

@@ -199,10 +199,32 @@ func TestLimits(t *testing.T) {
 	if got := generous.Check(v); got != nil {
 		t.Errorf("generous limits: got %v", got)
 	}
+	v.Frozen = []FrozenPoint{{GoodputError: -0.016, Within: true}}
+	if got := (Limits{MaxFrozenError: 0.02}).Check(v); got != nil {
+		t.Errorf("frozen point: got %v", got)
+	}
+	far, apart := v, v
+	far.Frozen = []FrozenPoint{{GoodputError: -0.03, Within: true}}
+	apart.Frozen = []FrozenPoint{{Simulated: Lead{Median: 0.2}, Measured: Lead{Min: 0.4, Max: 0.8}}}
+	none := v
+	none.Frozen = nil
+	for _, c := range []struct {
+		v    Validation
+		want string
+	}{
+		{far, "frozen point: prefix_affinity's goodput error is -0.03000, limit 0.02"},
+		{apart, "frozen point: the simulated lead over session_affinity is 0.200, measured [0.400..0.800]"},
+		{none, "frozen point: not among the cells"},
+	} {
+		if got := (Limits{MaxFrozenError: 0.02}).Check(c.v); len(got) != 1 || got[0].Error() != c.want {
+			t.Errorf("got %v, want %s", got, c.want)
+		}
+	}
 	for _, c := range []struct {
 		limits Limits
 		want   string
 	}{
+		{Limits{MaxWorstError: 0.05}, "worst goodput error over stable cells is 0.22000, limit 0.05"},
 		{Limits{MaxMedianError: 0.025}, "median goodput error over stable cells is 0.10000, limit 0.025"},
 		{Limits{MaxP90Error: 0.09}, "90th percentile of goodput error over stable cells is 0.17250, limit 0.09"},
 		{Limits{MaxHitRateWorst: 0.005}, "worst hit rate error is 0.01000, limit 0.005"},
