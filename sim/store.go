@@ -34,6 +34,7 @@ func keyOf(c *report.Cell) cellKey {
 // whatever order their axes were given.
 type plan struct {
 	Schema      string    `json:"schema"`
+	Program     string    `json:"program,omitempty"` // that began the sweep; not compared
 	Fleet       string    `json:"fleet"`
 	FleetHash   string    `json:"fleet_hash"`
 	Policies    []string  `json:"policies"`
@@ -52,7 +53,7 @@ type plan struct {
 
 func (c *SweepConfig) plan() plan {
 	p := plan{
-		Schema: "kvfleet.plan/1", Fleet: c.Fleet.Name, FleetHash: c.FleetHash,
+		Schema: "kvfleet.plan/1", Program: c.Program, Fleet: c.Fleet.Name, FleetHash: c.FleetHash,
 		WorkingSets: slices.Sorted(slices.Values(c.WorkingSets)), Skews: slices.Sorted(slices.Values(c.Skews)),
 		Users: slices.Sorted(slices.Values(c.Users)), Rates: slices.Sorted(slices.Values(c.Rates)),
 		Arrivals: c.Arrivals, Shape: c.Shape,
@@ -71,10 +72,11 @@ func (c *SweepConfig) plan() plan {
 // A store is a sweep's directory: finished cells in cells.csv, and those of the
 // call under way in cells.part.csv, written as they finish.
 type store struct {
-	dir   string
-	have  map[cellKey]bool
-	cells []report.Cell
-	part  *os.File
+	dir     string
+	begunBy string // the plan's program
+	have    map[cellKey]bool
+	cells   []report.Cell
+	part    *os.File
 }
 
 const (
@@ -88,10 +90,11 @@ func openStore(cfg *SweepConfig, jobs []job) (*store, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o777); err != nil {
 		return nil, err
 	}
-	if err := checkPlan(cfg); err != nil {
+	begunBy, err := checkPlan(cfg)
+	if err != nil {
 		return nil, err
 	}
-	s := &store{dir: cfg.Dir, have: map[cellKey]bool{}}
+	s := &store{dir: cfg.Dir, begunBy: begunBy, have: map[cellKey]bool{}}
 	wanted := map[cellKey]bool{}
 	for _, j := range jobs {
 		wanted[cfg.key(j)] = true
@@ -114,28 +117,39 @@ func openStore(cfg *SweepConfig, jobs []job) (*store, error) {
 }
 
 // checkPlan refuses a directory of another sweep and writes the plan into a new
-// one.
-func checkPlan(cfg *SweepConfig) error {
-	want, err := json.MarshalIndent(cfg.plan(), "", "  ")
+// one. It returns the program that began the sweep.
+func checkPlan(cfg *SweepConfig) (string, error) {
+	want := cfg.plan()
+	path := filepath.Join(cfg.Dir, planFile)
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(cfg.Dir, cellsFile)); err == nil {
+			return "", fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
+		}
+		return want.Program, writeFile(path, want.text())
+	}
+	if err != nil {
+		return "", err
+	}
+	// A key this program does not know is a difference too.
+	var got plan
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	known := d.Decode(&got) == nil
+	begunBy := got.Program
+	got.Program = want.Program
+	if !known || !bytes.Equal(got.text(), want.text()) {
+		return "", fmt.Errorf("sweep: %s differs from what was asked for in %s: %w; choose another --out", path, differing(text, want.text()), ErrOtherSweep)
+	}
+	return begunBy, nil
+}
+
+func (p plan) text() []byte {
+	text, err := json.MarshalIndent(p, "", "  ")
 	if err != nil {
 		panic(err) // strings and numbers
 	}
-	want = append(want, '\n')
-	path := filepath.Join(cfg.Dir, planFile)
-	got, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(cfg.Dir, cellsFile)); err == nil {
-			return fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
-		}
-		return writeFile(path, want)
-	}
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(got, want) {
-		return fmt.Errorf("sweep: %s differs from what was asked for in %s: %w; choose another --out", path, differing(got, want), ErrOtherSweep)
-	}
-	return nil
+	return append(text, '\n')
 }
 
 // differing names the fields in which two plans differ.
@@ -146,7 +160,7 @@ func differing(got, want []byte) string {
 	}
 	var names []string
 	for name := range b {
-		if !reflect.DeepEqual(a[name], b[name]) {
+		if name != "program" && !reflect.DeepEqual(a[name], b[name]) {
 			names = append(names, name)
 		}
 	}

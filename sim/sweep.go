@@ -20,6 +20,7 @@ import (
 type SweepConfig struct {
 	Fleet     *Fleet // required
 	FleetHash string // of the fleet file's bytes, hex; part of the sweep's identity
+	Program   string // name and version, written down with a new sweep
 	Policies  []policies.Choice
 
 	WorkingSets, Skews []float64
@@ -56,6 +57,7 @@ type SweepResult struct {
 	Cells     []report.Cell // sorted
 	Simulated int           // cells simulated by this call
 	Requests  int64         // simulated by this call, warm-up included
+	BegunBy   string        // SweepConfig.Program of the call that began the directory
 }
 
 // A job is one cell to simulate.
@@ -175,7 +177,7 @@ func Sweep(ctx context.Context, cfg SweepConfig) (SweepResult, error) {
 	if err == nil {
 		err = runErr
 	}
-	return SweepResult{Cells: cells, Simulated: s.done, Requests: s.requests}, err
+	return SweepResult{Cells: cells, Simulated: s.done, Requests: s.requests, BegunBy: store.begunBy}, err
 }
 
 // A sweeper hands cells to workers and collects them.

@@ -377,3 +377,21 @@ func TestNewCell(t *testing.T) {
 		t.Errorf("got %s, want %s (%v)", a.String(), b.String(), err)
 	}
 }
+
+// Another version of the program goes on with a sweep and says whose it was.
+func TestSweepSaysWhoBeganIt(t *testing.T) {
+	cfg := smallSweep(t, t.TempDir())
+	cfg.Program = "kvfleet 1"
+	whole, err := Sweep(context.Background(), cfg)
+	if err != nil || whole.BegunBy != "kvfleet 1" {
+		t.Fatalf("begun by %q, %v", whole.BegunBy, err)
+	}
+	cfg.Program = "kvfleet 2"
+	again, err := Sweep(context.Background(), cfg)
+	if err != nil || again.BegunBy != "kvfleet 1" || again.Simulated != 0 || len(again.Cells) != len(whole.Cells) {
+		t.Errorf("begun by %q, %d simulated, %v", again.BegunBy, again.Simulated, err)
+	}
+	cfg.Seed++
+	_, err = Sweep(context.Background(), cfg)
+	wantError(t, err, "differs from what was asked for in seed: ")
+}

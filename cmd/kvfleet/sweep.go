@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,6 +95,8 @@ func (o *sweepOptions) config(f *flags) (sim.SweepConfig, fleetFile) {
 		Repetitions: o.repetitions, Window: o.load.window, Warmup: o.load.warmup,
 		Seed: seed.Seed(o.load.seed), Workers: o.workers, Dir: o.out,
 	}
+	v := readVersions()
+	cfg.Program = strings.TrimSpace("kvfleet " + v.KVFleet + " " + v.Commit)
 	if open {
 		cfg.Arrivals, cfg.Shape, cfg.Think = o.load.arrivals, o.load.shape, o.load.think
 	}
@@ -143,8 +147,11 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 	spent := clock.read()
 	watch.stop()
 
+	if result.BegunBy != cfg.Program && result.Simulated < len(result.Cells) {
+		a.talk("warning: %s was begun by %s and this is %s: cells of one grid may come from two programs", o.out, cmp.Or(result.BegunBy, "another kvfleet"), cfg.Program)
+	}
 	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if err != nil && !interrupted {
+	if err != nil && !interrupted && result.Simulated == 0 {
 		return err
 	}
 	record := newSweepRecord(a.args, &cfg, fleet, o, watch.total, len(result.Cells))
@@ -158,6 +165,9 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 	}
 	if interrupted {
 		return fmt.Errorf("sweep: interrupted with %d of %s finished; the same command goes on from there", len(result.Cells), plural(int64(watch.total), "cell"))
+	}
+	if err != nil {
+		return err
 	}
 	a.talk("%s in %s", plural(int64(len(result.Cells)), "cell"), filepath.Join(o.out, "cells.csv"))
 	return nil
