@@ -94,6 +94,18 @@ func (c Choice) value(p Param, b Bounds) (v value, ok bool) {
 	return v, true
 }
 
+// ReadsReports says whether the policy, as chosen, reads what engines report of
+// their hit rate.
+func (c Choice) ReadsReports() bool {
+	for _, p := range c.Spec.Params {
+		if p.Name == "hit_rate_low_water" {
+			v, ok := c.value(p, Bounds{})
+			return ok && v.n > 0
+		}
+	}
+	return false
+}
+
 // Effective writes every parameter in force, sorted by name, as "k=v" joined by
 // commas: equal choices give equal bytes. A value only the fleet could give, and
 // did not, is written "missing". It is empty for a policy without parameters.

@@ -52,6 +52,7 @@ type call struct {
 	firstSeen  time.Duration // when the client has the first token; -1 not yet known
 	lastSeen   time.Duration // when the client has the last one
 	prefilled  bool
+	signalAge  int64 // of the engine's report the decision rested on, ns; None without one
 	reroutes   int32
 	from       policies.ReplicaID // rerouted from
 	exclude    []policies.ReplicaID
@@ -129,6 +130,7 @@ func (c *cluster) decide(i int32) {
 		return
 	}
 	d.Candidates = nil
+	k.signalAge = c.signalAge(d.Replica, now)
 	k.decision, k.replica, k.prefilled = d, d.Replica, false
 	k.dispatched = now + c.overhead
 	c.decided(k)
@@ -140,6 +142,18 @@ func (c *cluster) decide(i int32) {
 	}
 	k.waiting = true
 	n.accept(i, k.dispatched)
+}
+
+// signalAge is how old the report is that the policy read of a replica.
+func (c *cluster) signalAge(id policies.ReplicaID, now time.Duration) int64 {
+	if !c.readsReports {
+		return traces.None
+	}
+	r, ok := c.router.Snapshot().ByID(id)
+	if !ok || !r.HitRateRead {
+		return traces.None
+	}
+	return int64(now - r.Reported)
 }
 
 // reroute gives a call that has reached nobody's eyes to another replica.

@@ -36,14 +36,15 @@ type cluster struct {
 	driver   driver
 	sink     func(*traces.Row)
 
-	freeCalls  []int32
-	openCalls  int
-	lastEnd    time.Duration // of a request
-	rejected   []Rejection
-	serial     int64
-	policyName string
-	keepIDs    bool
-	looks      bool // the policy looks for matches
+	freeCalls    []int32
+	openCalls    int
+	lastEnd      time.Duration // of a request
+	rejected     []Rejection
+	serial       int64
+	policyName   string
+	keepIDs      bool
+	looks        bool // the policy looks for matches
+	readsReports bool // the policy reads what engines report
 
 	needsTokens bool
 	overhead    time.Duration
@@ -78,7 +79,7 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 		overhead:    millis(f.Router.OverheadMS), egress: millis(f.FrontEnd.EgressMS),
 		eventDelay: millis(f.Router.EventDelayMS),
 		looks:      cfg.Policy.Spec.NeedsBelief || cfg.Policy.Spec.NeedsEvents,
-		keepIDs:    cfg.KeepIDs,
+		keepIDs:    cfg.KeepIDs, readsReports: cfg.Policy.ReadsReports(),
 	}
 	for i, r := range f.Replicas {
 		n := &replica{c: c, id: policies.ReplicaID(i), name: r.Name, alive: true, rotation: true, slow: 1, dueAt: -1}
@@ -99,21 +100,11 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 	if err := c.warmUp(); err != nil {
 		return nil, err
 	}
-	if every := f.Router.ReportEvery; every > 0 && c.wantsReports() {
+	if every := f.Router.ReportEvery; every > 0 && c.readsReports {
 		c.loop.At(every, rankHealth, (*reports)(c), 0)
 	}
 	c.scheduleFaults()
 	return c, nil
-}
-
-// wantsReports says whether the policy reads the engines' hit rate.
-func (c *cluster) wantsReports() bool {
-	for _, p := range c.choice.Spec.Params {
-		if p.Name == "hit_rate_low_water" {
-			return true
-		}
-	}
-	return false
 }
 
 // tokenize is how long the router waits for a prompt's tokens.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kvfleet/policies"
 	"kvfleet/traces"
 	"kvfleet/traces/convert"
 	"kvfleet/traces/workload"
@@ -426,6 +427,32 @@ func TestSampleTraces(t *testing.T) {
 				}
 				t.Logf("%d rows, %d rejected, hit rate %.3f, TTFT p50 %.0f ms", len(rows), len(result.Rejected), s.HitRate, s.TTFTP50)
 			})
+		}
+	}
+}
+
+// Rows say how old the engine's report was, to policies that read one.
+func TestSignalAge(t *testing.T) {
+	f := smallFleet(t)
+	f.Router.ReportEvery, f.Router.ReportWindow = 200*time.Millisecond, 10*time.Second
+	for text, reads := range map[string]bool{"prefix_affinity": false, "prefix_affinity:hit_rate_low_water=0.5": true} {
+		c, err := policies.ParseChoice(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := rowsOf(t, Config{Fleet: f, Policy: c, Users: 4, Window: 5 * time.Second, Workload: smallLoad(t, f)})
+		known := 0
+		for _, r := range rows {
+			if r.SignalAge == traces.None {
+				continue
+			}
+			known++
+			if age := time.Duration(r.SignalAge); age < 0 || age > f.Router.ReportEvery {
+				t.Errorf("%s: a report of %v ago", text, age)
+			}
+		}
+		if (known > len(rows)/2) != reads || !reads && known != 0 {
+			t.Errorf("%s: %d of %d rows have an age", text, known, len(rows))
 		}
 	}
 }

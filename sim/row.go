@@ -65,6 +65,7 @@ func (c *cluster) decisionColumns(k *call, r *traces.Row) {
 	r.Reason, r.Replica = d.Reason.String(), c.replicas[d.Replica].name
 	r.InFlightAtChoice = int64(d.InFlight)
 	r.RouterOverhead = int64(c.overhead)
+	r.SignalAge = k.signalAge
 	if c.needsTokens {
 		r.TokenizeTime = int64(k.decided - k.sent)
 	}
