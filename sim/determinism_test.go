@@ -163,11 +163,18 @@ func TestConfigFaults(t *testing.T) {
 	cfg := Config{Fleet: f, Policy: choice(t, "round_robin"), Users: -1, Rate: -1, Warmup: time.Second, Faults: []Fault{
 		{Replica: "z", Kind: "kill"}, {Replica: "replica-0", Kind: "slow"}, {Replica: "replica-0", Kind: "melt", At: -1},
 		{Replica: "replica-0", Kind: "kill", For: 1, Factor: 2},
+		{Replica: "replica-1", Kind: "slow", Factor: 2, At: 5 * time.Second},
+		{Replica: "replica-1", Kind: "slow", Factor: 2, At: 7 * time.Second, For: time.Second},
+		{Replica: "replica-1", Kind: "event_gap", At: 7 * time.Second},
+		{Replica: "replica-1", Kind: "slow", Factor: 2, At: 4 * time.Second, For: time.Second},
 	}}
 	_, err := Run(context.Background(), cfg)
 	wantError(t, err, "exactly one of users, rate and trace, got 2", "users: got -1", "rate: got -1", "window: got 0s",
-		"faults[0]: replica: got \"z\", want one of fleet story", "faults[1]: factor: got 0", "faults[2]: kind: got \"melt\"",
-		"faults[2]: at, for: got -1ns", "faults[3]: factor: given for kill", "faults[3]: for: given for kill")
+		"faults[0]: replica: got \"z\", want one of fleet story: replica-0, replica-1", "faults[1]: factor: got 0", "faults[2]: kind: got \"melt\"",
+		"faults[2]: at, for: got -1ns", "faults[3]: factor: given for kill", "faults[3]: for: given for kill", "faults[5]: slow of replica-1 overlaps faults[4]")
+	if n := strings.Count(err.Error(), "overlaps"); n != 1 {
+		t.Errorf("%d overlaps told, want 1: %v", n, err)
+	}
 	_, err = Run(context.Background(), Config{})
 	wantError(t, err, "no fleet")
 	cfg = Config{Fleet: f, Policy: choice(t, "round_robin"), Users: 1, Window: time.Second, Warmup: time.Second, Workload: smallLoad(t, f)}

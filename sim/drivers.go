@@ -61,8 +61,9 @@ func (d *closed) next(u int) {
 	d.c.send(p)
 }
 
-// retryAfter is how long a client stays away that was told there is no replica.
-// At once would be for ever: being refused takes no time.
+// retryAfter is how long a client stays away that was refused, because there is
+// no replica or its prompt is too long. At once would be for ever: being refused
+// takes no time.
 const retryAfter = time.Second
 
 func (d *closed) ended(cookie int64, now time.Duration, refused bool) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sort"
+	"strings"
 	"time"
 
 	"kvfleet/policies/router"
@@ -42,7 +43,7 @@ func ValidateFaults(faults []Fault, f *Fleet) error {
 			known = known || r.Name == x.Replica
 		}
 		if !known {
-			at("replica: got %q, want one of fleet %s", x.Replica, f.Name)
+			at("replica: got %q, want one of fleet %s: %s", x.Replica, f.Name, f.someNames())
 		}
 		kind := false
 		for _, k := range faultKinds {
@@ -55,7 +56,7 @@ func ValidateFaults(faults []Fault, f *Fleet) error {
 			at("at, for: got %v, %v, want zero or more", x.At, x.For)
 		}
 		if x.Kind == "slow" && !(x.Factor > 0 && x.Factor < 1e6) {
-			at("factor: got %v, want a positive number", x.Factor)
+			at("factor: got %v, want a positive number: how many times as long everything takes", x.Factor)
 		}
 		if x.Kind != "slow" && x.Factor != 0 {
 			at("factor: given for %s, which has none", x.Kind)
@@ -66,6 +67,19 @@ func ValidateFaults(faults []Fault, f *Fleet) error {
 	}
 	errs = append(errs, overlaps(faults)...)
 	return errors.Join(errs...)
+}
+
+// someNames lists replicas for an error; of a large fleet, the first few.
+func (f *Fleet) someNames() string {
+	const most = 8
+	var names []string
+	for _, r := range f.Replicas[:min(most, len(f.Replicas))] {
+		names = append(names, r.Name)
+	}
+	if len(f.Replicas) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(f.Replicas)-most))
+	}
+	return strings.Join(names, ", ")
 }
 
 // overlaps finds faults of one kind and replica under way at once. The end of
@@ -95,11 +109,14 @@ func (c *cluster) scheduleFaults() {
 		return
 	}
 	c.faulty = true
+	// At one instant what ends goes before what begins, whatever the file's order.
 	for i, f := range c.cfg.Faults {
-		c.loop.At(f.At, rankFault, (*faults)(c), int64(i))
 		if f.For > 0 {
 			c.loop.At(f.At+f.For, rankFault, (*faults)(c), int64(i)|undo)
 		}
+	}
+	for i, f := range c.cfg.Faults {
+		c.loop.At(f.At, rankFault, (*faults)(c), int64(i))
 	}
 	// Checks of the replicas are spread over the interval.
 	every := c.fleet.Health.Interval

@@ -235,7 +235,7 @@ func (f *Fleet) Validate() error {
 func (f *Fleet) validateThermal(fault func(string, ...any)) {
 	t := f.Thermal
 	if _, err := thermal.New(t.Cards, t.Coupling, t.AmbientC); err != nil {
-		fault("thermal: %w", err)
+		fault("%w", err)
 	}
 	if t.Warm < 0 {
 		fault("thermal.warm: got %v, want zero or more", t.Warm)

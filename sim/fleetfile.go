@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -53,6 +54,19 @@ func LoadFleet(name string) (*Fleet, error) {
 	return DecodeFleet(text, name)
 }
 
+// inWords is a decoding error without the names of Go types.
+func inWords(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: unmarshal errors:\n  ")
+	text = unknownKey.ReplaceAllString(text, "unknown key $1")
+	text = wrongType.ReplaceAllString(text, "cannot read $1 as a value of this key")
+	return strings.ReplaceAll(text, "\n  ", "; ")
+}
+
+var (
+	unknownKey = regexp.MustCompile(`field (\S+) not found in type \S+`)
+	wrongType  = regexp.MustCompile(`cannot unmarshal \S+ (.+) into \S+`)
+)
+
 // DecodeFleet decodes a fleet file strictly: an unknown key is an error with its
 // line, and so is a value out of range. name stands in errors.
 func DecodeFleet(text []byte, name string) (*Fleet, error) {
@@ -63,7 +77,7 @@ func DecodeFleet(text []byte, name string) (*Fleet, error) {
 		if errors.Is(err, io.EOF) {
 			return nil, fmt.Errorf("fleet %s: empty file", name)
 		}
-		return nil, fmt.Errorf("fleet %s: %w", name, err)
+		return nil, fmt.Errorf("fleet %s: %s", name, inWords(err))
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("fleet %s: more than one document, want one", name)

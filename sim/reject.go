@@ -34,6 +34,7 @@ func (c *cluster) reject(p Prompt, why string) {
 		serial: c.serial, prompt: p, req: &engine.Request{}, sent: now, decided: now,
 		from: policies.NoReplica, replica: policies.NoReplica,
 	}
+	c.lastEnd = now
 	c.rejected = append(c.rejected, Rejection{k.name(), why})
 	c.row(&k, traces.Failed, why, now)
 	c.driver.ended(p.driverCookie, now, true)

@@ -323,6 +323,9 @@ func TestRejectedPrompts(t *testing.T) {
 	if !slices.Equal(result.Rejected, want) {
 		t.Errorf("got\n%v, want\n%v", result.Rejected, want)
 	}
+	if result.End != time.Duration(rows[len(rows)-1].EndedAt) {
+		t.Errorf("ended at %v, the last row at %d ns", result.End, rows[len(rows)-1].EndedAt)
+	}
 	if len(rows) != len(trace) || result.Summary.Failed != int64(len(want)) {
 		t.Errorf("%d rows of %d, %d failed, want %d", len(rows), len(trace), result.Summary.Failed, len(want))
 	}

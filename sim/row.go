@@ -37,6 +37,9 @@ func (c *cluster) row(k *call, outcome traces.Outcome, reason string, now time.D
 	if c.keepIDs {
 		r.RequestID = k.name()
 		r.Blocks, r.BlockSize = p.Blocks, int32(c.fleet.Engine.BlockSize)
+		if p.Blocks == nil && p.Trace != nil { // refused before they were expanded
+			r.Blocks, r.BlockSize = p.Trace, int32(p.TraceBlock)
+		}
 	}
 	if k.sent < c.cfg.Warmup {
 		r.Warmup = true

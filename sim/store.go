@@ -54,8 +54,8 @@ type plan struct {
 func (c *SweepConfig) plan() plan {
 	p := plan{
 		Schema: "kvfleet.plan/1", Program: c.Program, Fleet: c.Fleet.Name, FleetHash: c.FleetHash,
-		WorkingSets: slices.Sorted(slices.Values(c.WorkingSets)), Skews: slices.Sorted(slices.Values(c.Skews)),
-		Users: slices.Sorted(slices.Values(c.Users)), Rates: slices.Sorted(slices.Values(c.Rates)),
+		WorkingSets: slices.Clone(c.WorkingSets), Skews: slices.Clone(c.Skews),
+		Users: slices.Clone(c.Users), Rates: slices.Clone(c.Rates),
 		Arrivals: c.Arrivals, Shape: c.Shape,
 		Repetitions: c.Repetitions, Window: c.Window.String(), Warmup: c.Warmup.String(), Seed: uint64(c.Seed),
 	}
@@ -65,8 +65,17 @@ func (c *SweepConfig) plan() plan {
 	for _, choice := range c.Policies {
 		p.Policies = append(p.Policies, choice.Spec.Name+":"+choice.Effective(c.Fleet.Bounds()))
 	}
-	slices.Sort(p.Policies)
+	p.sort()
 	return p
+}
+
+// sort puts the axes in one order.
+func (p *plan) sort() {
+	slices.Sort(p.Policies)
+	slices.Sort(p.WorkingSets)
+	slices.Sort(p.Skews)
+	slices.Sort(p.Users)
+	slices.Sort(p.Rates)
 }
 
 // A store is a sweep's directory: finished cells in cells.csv, and those of the
@@ -138,8 +147,9 @@ func checkPlan(cfg *SweepConfig) (string, error) {
 	known := d.Decode(&got) == nil
 	begunBy := got.Program
 	got.Program = want.Program
+	got.sort()
 	if !known || !bytes.Equal(got.text(), want.text()) {
-		return "", fmt.Errorf("sweep: %s differs from what was asked for in %s: %w; choose another --out", path, differing(text, want.text()), ErrOtherSweep)
+		return "", fmt.Errorf("sweep: %s differs from what was asked for in %s: %w; choose another --out", path, differing(got, want), ErrOtherSweep)
 	}
 	return begunBy, nil
 }
@@ -153,23 +163,18 @@ func (p plan) text() []byte {
 }
 
 // differing names the fields in which two plans differ.
-func differing(got, want []byte) string {
-	var a, b map[string]any
-	if json.Unmarshal(got, &a) != nil || json.Unmarshal(want, &b) != nil {
-		return "form: it is not a plan"
-	}
+func differing(got, want plan) string {
 	var names []string
-	for name := range b {
-		if name != "program" && !reflect.DeepEqual(a[name], b[name]) {
+	a, b := reflect.ValueOf(got), reflect.ValueOf(want)
+	for i := range a.NumField() {
+		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
 			names = append(names, name)
 		}
 	}
-	for name := range a {
-		if _, ok := b[name]; !ok {
-			names = append(names, name)
-		}
+	if names == nil {
+		return "its form"
 	}
-	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 

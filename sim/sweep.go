@@ -307,7 +307,12 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 		return report.Cell{}, 0, err
 	}
 	if r.Summary.Success == 0 {
-		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v, %s: %w", j.workingSet, j.skew, j.choice.Spec.Name, errNoAnswer)
+		why := errNoAnswer
+		if r.Summary.Requests == 0 {
+			why = fmt.Errorf("%w: none was sent in the time counted", errNoAnswer)
+		}
+		return report.Cell{}, 0, fmt.Errorf("sweep: %s, working set %v, skew %v, %s (%s), repetition %d: %w",
+			report.LoadName(j.driver, j.load), j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, why)
 	}
 	cell := NewCell(j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, &r)
 	return cell, r.Summary.Requests + r.Summary.OutsideWarmup + r.Summary.OutsideWindow, nil

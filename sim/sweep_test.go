@@ -391,6 +391,12 @@ func TestSweepSaysWhoBeganIt(t *testing.T) {
 	if err != nil || again.BegunBy != "kvfleet 1" || again.Simulated != 0 || len(again.Cells) != len(whole.Cells) {
 		t.Errorf("begun by %q, %d simulated, %v", again.BegunBy, again.Simulated, err)
 	}
+	// The order of an axis is no difference; a seed is, to the last bit.
+	slices.Reverse(cfg.Policies)
+	slices.Reverse(cfg.Skews)
+	if again, err = Sweep(context.Background(), cfg); err != nil || again.Simulated != 0 {
+		t.Errorf("other order: %d simulated, %v", again.Simulated, err)
+	}
 	cfg.Seed++
 	_, err = Sweep(context.Background(), cfg)
 	wantError(t, err, "differs from what was asked for in seed: ")

@@ -31,8 +31,8 @@ func (o *outcome) print(out io.Writer) error {
 	fmt.Fprintln(out)
 	line("requests", "%s: %s success, of them %s SLO violation; %s failed, %s dropped, %s cancelled", grouped(s.Requests),
 		grouped(s.Success), grouped(s.SLOViolation), grouped(s.Failed), grouped(s.Dropped), grouped(s.Cancelled))
-	line("goodput", "%s of %s answered; %s of the requests met the SLO",
-		rate(s.GoodputRPS), rate(s.ThroughputRPS), percent(s.Attainment))
+	line("goodput", "%s; %s of the requests met the SLO", rate(s.GoodputRPS), percent(s.Attainment))
+	line("throughput", "%s ended in the time counted, %s s", rate(s.ThroughputRPS), decimals(s.Counted.Seconds(), 1))
 	line("TTFT", "p50 %s, p90 %s, p99 %s", ms(s.TTFTP50, 1), ms(s.TTFTP90, 1), ms(s.TTFTP99, 1))
 	line("between tokens", "p50 %s, p99 %s (of each request's median)", ms(s.ITLP50, 2), ms(s.ITLP99, 2))
 	line("end to end", "p50 %s, p99 %s", ms(s.E2EP50, 1), ms(s.E2EP99, 1))

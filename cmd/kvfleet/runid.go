@@ -29,7 +29,7 @@ func (j *job) name() {
 		note("warmup", c.Warmup.String())
 	}
 	if c.Rate > 0 {
-		note("arrivals", cmp.Or(c.Arrivals, "even"))
+		note("arrival_process", cmp.Or(c.Arrivals, "even"))
 		note("think", c.Think.String())
 		if c.Shape > 0 {
 			note("shape", strconv.FormatFloat(c.Shape, 'g', -1, 64))
@@ -70,7 +70,8 @@ func promptsHash(prompts []sim.Prompt) string {
 	var number [8]byte
 	for i := range prompts {
 		p := &prompts[i]
-		fmt.Fprintf(h, "%q %q %d %d %d %d %d %d %d %d %v\n", p.RequestID, p.Session, p.Turn, p.User, p.Bytes, p.Tokens, p.Max, p.Stop, p.ScheduledAt, p.TraceBlock, p.Distinct)
+		fmt.Fprintf(h, "%q %q %d %d %d %d %d %d %d %d %d %v %v %v %d\n", p.RequestID, p.Session, p.Source, p.Turn, p.User, p.Bytes, p.Tokens,
+			p.Max, p.Stop, p.ScheduledAt, p.TraceBlock, p.Distinct, p.System, p.Branch, len(p.Trace))
 		for _, b := range p.Trace {
 			binary.LittleEndian.PutUint64(number[:], b)
 			h.Write(number[:])

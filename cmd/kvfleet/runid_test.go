@@ -19,8 +19,8 @@ func TestRunsHaveNamesOfTheirOwn(t *testing.T) {
 		{"window", "21s", "--users 2 --window 21s --warmup 1s"},
 		{"warmup", "2s", "--users 2 --window 20s --warmup 2s"},
 		{"faults", "5s slow replica-0 factor 2", "--users 2 --window 20s --warmup 1s --faults " + faults},
-		{"arrivals", "even", "--rate 1 --window 20s --warmup 1s"},
-		{"arrivals", "poisson", "--rate 1 --window 20s --warmup 1s --arrivals poisson"},
+		{"arrival_process", "even", "--rate 1 --window 20s --warmup 1s"},
+		{"arrival_process", "poisson", "--rate 1 --window 20s --warmup 1s --arrivals poisson"},
 		{"think", "2s", "--rate 1 --window 20s --warmup 1s --think 2s"},
 	} {
 		name := func(file string) string {

@@ -25,7 +25,7 @@ type Cell struct {
 	Requests, Success, SLOViolation, Failed, Dropped, Cancelled int
 
 	GoodputRPS    float64 // requests/s that met the SLO
-	ThroughputRPS float64 // requests/s answered
+	ThroughputRPS float64 // answers/s that ended in the window, whenever sent
 	TTFTP50MS     float64
 	TTFTP99MS     float64
 	ITLP50MS      float64

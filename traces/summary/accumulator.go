@@ -17,8 +17,7 @@ type Options struct {
 	// Window is the run's whole length, opening included: rows sent in
 	// [Warmup, Window) count, and rates are per second of Window - Warmup. 0
 	// means open-ended: rows sent from Warmup on count, and rates are over the
-	// time from the first counted send to the last plus one mean gap. See
-	// Summary.ThroughputRPS for the one rate that is of ends, not of sends.
+	// time from the first counted send to the last counted end.
 	Window time.Duration
 	// SLO judges answered rows; its zero value is met by every one.
 	SLO traces.SLO
@@ -97,7 +96,9 @@ func New(o Options) (*Accumulator, error) {
 // reason names.
 func (a *Accumulator) Add(r *traces.Row) {
 	c := &a.counts
-	a.addEnd(r)
+	if a.opts.Window > 0 {
+		a.addEnd(r)
+	}
 	// A request that was never sent belongs where it was received or due.
 	sent := r.SentAt
 	if sent == traces.None {
@@ -115,6 +116,9 @@ func (a *Accumulator) Add(r *traces.Row) {
 		return
 	}
 	c.requests++
+	if a.opts.Window == 0 {
+		a.addEnd(r)
+	}
 	c.firstSent, c.lastSent = min(c.firstSent, sent), max(c.lastSent, sent)
 	c.lastEnd = max(c.lastEnd, r.EndedAt)
 	if r.ScheduledAt != traces.None {
@@ -125,7 +129,8 @@ func (a *Accumulator) Add(r *traces.Row) {
 	a.addEngine(r)
 }
 
-// addEnd counts an answer that came to its end in the window.
+// addEnd counts an answer that came to its end in the window; open-ended, it is
+// given counted rows only.
 func (a *Accumulator) addEnd(r *traces.Row) {
 	if r.Outcome != traces.Success || r.EndedAt == traces.None || r.EndedAt < int64(a.opts.Warmup) || r.EndedAt >= a.window {
 		return

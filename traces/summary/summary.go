@@ -36,7 +36,7 @@ type Summary struct {
 	GoodputRPS float64 // sent in the window and answered within the SLO, per second
 	// ThroughputRPS is answers that ended in the window, whenever sent, per second
 	// of it: what the fleet got done, which under overload is less than what was
-	// sent. Open-ended, it is over the time from the first send to the last end.
+	// sent. It is no whole of which goodput is a part: that is Attainment.
 	ThroughputRPS float64
 	// Attainment is the share of all counted requests answered within the SLO:
 	// failed, dropped, cancelled and unfinished ones are in the denominator.
@@ -103,9 +103,8 @@ func (a *Accumulator) Summary() Summary {
 	}
 	seconds := s.Counted.Seconds()
 	s.GoodputRPS = perSecond(c.success-c.violation, seconds)
-	working := a.working().Seconds()
-	s.ThroughputRPS = perSecond(c.ended, working)
-	s.OutputTokensPS = perSecond(c.endedTokens, working)
+	s.ThroughputRPS = perSecond(c.ended, seconds)
+	s.OutputTokensPS = perSecond(c.endedTokens, seconds)
 	for _, values := range [][]float32{a.ttft, a.itl, a.e2e} {
 		slices.Sort(values)
 	}
@@ -120,26 +119,9 @@ func (a *Accumulator) Summary() Summary {
 	return s
 }
 
-// counted is the time the rates are over: the stated window, or the arrivals'
-// own span with one mean gap added, because n arrivals make n-1 gaps.
+// counted is the time the rates are over: the stated window, or from the first
+// counted send to the last counted end.
 func (a *Accumulator) counted() time.Duration {
-	if a.opts.Window > 0 {
-		return a.opts.Window - a.opts.Warmup
-	}
-	c := &a.counts
-	if c.requests == 0 {
-		return 0
-	}
-	span := c.lastSent - c.firstSent
-	if span == 0 {
-		// All at once: the only length of time there is is that of the answers.
-		return time.Duration(max(0, c.lastEnd-c.firstSent))
-	}
-	return time.Duration(float64(span) * float64(c.requests) / float64(c.requests-1))
-}
-
-// working is the time that what ended is over.
-func (a *Accumulator) working() time.Duration {
 	if a.opts.Window > 0 {
 		return a.opts.Window - a.opts.Warmup
 	}

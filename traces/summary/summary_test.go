@@ -133,13 +133,22 @@ func TestPlacementAndDecisions(t *testing.T) {
 	}
 }
 
-func TestOpenEndedWindowIsSpanPlusOneGap(t *testing.T) {
+func TestOpenEndedWindowIsToTheLastEnd(t *testing.T) {
 	s := fold(t, Options{}, answered(0, 1, 1, 1), answered(500, 1, 1, 1), answered(1000, 1, 1, 1))
-	if want := 1500 * time.Millisecond; s.Counted != want {
+	if want := 1001 * time.Millisecond; s.Counted != want {
 		t.Errorf("counted: got %v, want %v", s.Counted, want)
 	}
 	if s = fold(t, Options{}, answered(5, 1, 1, 250)); s.Counted != 250*time.Millisecond {
 		t.Errorf("one request: got %v, want its own 250ms", s.Counted)
+	}
+	// Every rate is of the counted rows and over their time: a burst in the opening
+	// is not in it.
+	rows := []traces.Row{answered(2000, 1, 1, 1000)}
+	for i := range int64(600) {
+		rows = append(rows, answered(i, 1, 1, 2500))
+	}
+	if s = fold(t, Options{Warmup: time.Second}, rows...); s.GoodputRPS != 1 || s.ThroughputRPS != 1 || s.OutputTokensPS != 64 {
+		t.Errorf("after a burst: goodput %v, throughput %v, %v tokens/s, want 1, 1, 64", s.GoodputRPS, s.ThroughputRPS, s.OutputTokensPS)
 	}
 }
 
