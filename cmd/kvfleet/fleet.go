@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"kvfleet/policies"
+	"kvfleet/policies/block"
 	"kvfleet/sim"
 	"kvfleet/traces"
 )
@@ -52,6 +53,21 @@ func (f fleetFile) defaults() map[string]string {
 		all[s.Name] = policies.Choice{Spec: s}.Effective(f.Bounds())
 	}
 	return all
+}
+
+// staleBelief says of a choice that takes the router's belief bound from the fleet
+// file that it does not go with the file's cache, as after one of them was edited.
+func (f fleetFile) staleBelief(c policies.Choice) string {
+	blocks := f.Router.BeliefBlocks
+	if !strings.Contains(c.Effective(f.Bounds())+",", fmt.Sprintf("belief_blocks=%d,", blocks)) {
+		return ""
+	}
+	fits := float64(f.KVTokens()) * f.Router.BytesPerToken / block.Size
+	if ratio := float64(blocks) / fits; ratio > 0.8 && ratio < 1.25 {
+		return ""
+	}
+	return fmt.Sprintf("%s believes in %s blocks (router.belief_blocks), the fleet's KV cache holds %s: set it, and router.belief_ttl to how long evicted blocks had lain idle",
+		c.Spec.Name, grouped(int64(blocks)), grouped(int64(fits)))
 }
 
 // fleetOptions choose a fleet and change what a run may change of it.

@@ -48,6 +48,9 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range swept.unfinished() {
+		a.talk("warning: %s", text)
+	}
 	if o.out == "" {
 		o.out = dir
 	}

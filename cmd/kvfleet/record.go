@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -110,6 +111,25 @@ func (r *sweepRecord) write(path string) error {
 		e.SetIndent("", "  ")
 		return e.Encode(r)
 	})
+}
+
+// load is the sweep's one load in words; empty if it does not say, or has several.
+func (r *sweepRecord) load() string {
+	switch {
+	case len(r.Axes.Users) == 1 && len(r.Axes.Rates) == 0:
+		return report.LoadName(sim.DriverClosed, float64(r.Axes.Users[0]))
+	case len(r.Axes.Rates) == 1 && len(r.Axes.Users) == 0:
+		return report.LoadName(sim.DriverOpen, r.Axes.Rates[0])
+	}
+	return ""
+}
+
+// unfinished says how much of the sweep is missing, if something is.
+func (r *sweepRecord) unfinished() []string {
+	if r.CellsFinished >= r.CellsTotal {
+		return nil
+	}
+	return []string{fmt.Sprintf("the sweep is unfinished, with %d of its %d cells: what is missing is not judged", r.CellsFinished, r.CellsTotal)}
 }
 
 // readSweepRecord reads a sweep.json; none is no error.

@@ -140,6 +140,9 @@ func (o *runOptions) job(f *flags) *job {
 	} else {
 		o.drive(f, j)
 	}
+	if text := fleet.staleBelief(choices[0]); text != "" {
+		j.aloud = append(j.aloud, text)
+	}
 	j.meta.Cell.Policy = choices[0].Spec.Name
 	j.meta.Cell.Parameters = choices[0].Effective(fleet.Bounds())
 	j.cfg.KeepIDs = f.given("out")
@@ -224,6 +227,9 @@ func (a *app) run(ctx context.Context, f *flags, o *runOptions) error {
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 			err = cause
+		}
+		if errors.Is(err, context.Canceled) {
+			err = fmt.Errorf("run: interrupted with %s simulated", plural(finished.Load(), "request"))
 		}
 		left := k.leave(a)
 		if left != nil && strings.Contains(left.Error(), err.Error()) {

@@ -119,7 +119,10 @@ func (o *sweepOptions) checkFleet(f *flags, fleet fleetFile, choices []policies.
 	}
 	seen := map[string]bool{}
 	for _, c := range choices {
-		id := c.Spec.Name + " with " + c.Effective(fleet.Bounds())
+		id := c.Spec.Name
+		if p := c.Effective(fleet.Bounds()); p != "" {
+			id += " with " + p
+		}
 		if seen[id] {
 			f.fault("--policy: %s is given twice", id)
 		}
@@ -134,6 +137,11 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 	}
 	if err := cfg.Validate(); err != nil {
 		return &usageError{err}
+	}
+	for _, c := range cfg.Policies {
+		if text := fleet.staleBelief(c); text != "" {
+			a.talk("warning: %s", text)
+		}
 	}
 	if open := len(o.rates) > 0; open {
 		if text := o.load.wholeVisits(workload.MultiTurn{Turns: 4}); text != "" {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"kvfleet/policies"
+	"kvfleet/sim"
 	"kvfleet/traces/report"
 )
 
@@ -199,17 +201,54 @@ func TestMapDrawsTheSameBytesAndValidateJudges(t *testing.T) {
 func TestIncomparableSweepsAreNamed(t *testing.T) {
 	r := sweepRecord{WindowS: 300, WarmupS: 50}
 	r.Fleet.Name = measuredFleet
-	if got := incomparable(&r); len(got) > 0 {
+	r.Axes.Users = []int{measuredUsers}
+	measured := []report.MeasuredCell{{}}
+	if got := incomparable(&r, measured); len(got) > 0 {
 		t.Errorf("like the measured cells: got %q, want nothing", got)
 	}
 	r.WarmupS, r.Fleet.Name = 40, "rtx3090x6"
-	got := strings.Join(incomparable(&r), "\n")
-	for _, want := range []string{"a warm-up of 40s", "5m0s and 50s", "fleet rtx3090x6", "rtx3090x5"} {
+	r.Axes.Users, r.Axes.Rates = nil, []float64{2}
+	got := strings.Join(incomparable(&r, measured), "\n")
+	for _, want := range []string{"closed loop, 32 users", "open loop, 2 ", "a warm-up of 40s", "5m0s and 50s", "fleet rtx3090x6", "rtx3090x5"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}
-	if got := incomparable(&sweepRecord{}); len(got) > 0 {
+	if got := incomparable(&r, []report.MeasuredCell{{Driver: sim.DriverOpen, Load: 2}}); strings.Contains(strings.Join(got, "\n"), "loop") {
+		t.Errorf("a measured file that says its load: got %q", got)
+	}
+	if got := incomparable(&sweepRecord{}, measured); len(got) > 0 {
 		t.Errorf("a sweep that says nothing: got %q, want nothing", got)
+	}
+	r.CellsTotal, r.CellsFinished = 9, 7
+	if got := r.unfinished(); len(got) != 1 || !strings.Contains(got[0], "7 of its 9 cells") {
+		t.Errorf("got %q, want how much is missing", got)
+	}
+	r.CellsFinished = 9
+	if got := r.unfinished(); got != nil {
+		t.Errorf("finished: got %q", got)
+	}
+}
+
+// A fleet file whose cache was edited and whose belief bound was not is told of,
+// unless the choice brings its own bound or has none.
+func TestStaleBeliefIsTold(t *testing.T) {
+	f, err := loadFleet(defaultFleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := func(text string) bool {
+		c, err := policies.ParseChoice(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.staleBelief(c) != ""
+	}
+	if told("prefix_affinity") {
+		t.Error("the published fleet's bound goes with its cache")
+	}
+	f.Engine.Blocks *= 4
+	if !told("prefix_affinity") || told("prefix_affinity:belief_blocks=65244") || told("round_robin") {
+		t.Error("four times the cache: want it told of the fleet's own bound alone")
 	}
 }

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"kvfleet/sim"
 	"kvfleet/traces/report"
 )
 
@@ -65,7 +67,7 @@ func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range incomparable(&swept) {
+	for _, text := range append(swept.unfinished(), incomparable(&swept, measured)...) {
 		a.talk("warning: %s", text)
 	}
 	v, err := report.Matcher{Defaults: swept.PolicyDefaults}.Validate(cells, measured)
@@ -94,12 +96,18 @@ const (
 	measuredFleet  = "rtx3090x5"
 	measuredWindow = 300 * time.Second
 	measuredWarmup = 50 * time.Second
+	measuredUsers  = 32
 )
 
 // incomparable says in what a sweep's cells differ from the measured ones beyond
 // what is compared. What the sweep does not say is not known to differ.
-func incomparable(r *sweepRecord) []string {
+func incomparable(r *sweepRecord, measured []report.MeasuredCell) []string {
 	var all []string
+	stated := !slices.ContainsFunc(measured, func(m report.MeasuredCell) bool { return m.Driver == "" })
+	if load := r.load(); !stated && load != "" && load != report.LoadName(sim.DriverClosed, measuredUsers) {
+		all = append(all, fmt.Sprintf("the measured file does not say its load; the published cells are of a %s, the sweep is of a %s",
+			report.LoadName(sim.DriverClosed, measuredUsers), load))
+	}
 	seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 	if window, warmup := seconds(r.WindowS), seconds(r.WarmupS); window > 0 && (window != measuredWindow || warmup != measuredWarmup) {
 		all = append(all, fmt.Sprintf("the sweep has a window of %v and a warm-up of %v, the measured cells have %v and %v: rates and percentiles are not of the same time",

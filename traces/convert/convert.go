@@ -111,7 +111,7 @@ func (t *Trace) Report() Report { return t.report }
 // cannot do without: it says how to give them some.
 func (t *Trace) NeedTimes() error {
 	if t.Format == VidurLengths && t.opts.Rate == 0 {
-		return fmt.Errorf("%s: a %s trace has no arrival times; give a rate", t.Path, t.Format)
+		return fmt.Errorf("%s: %s traces have no arrival times; give a rate", t.Path, t.Format)
 	}
 	return nil
 }

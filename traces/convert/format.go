@@ -62,7 +62,7 @@ func Detect(path string) (Format, error) {
 	defer f.Close()
 	format, err := detect(bufio.NewReaderSize(f, 64<<10))
 	if err == nil && dir && format != Weka {
-		err = fmt.Errorf("is a %s trace in a directory; name the file itself", format)
+		err = fmt.Errorf("is a directory, and a trace in %s form is one file; name the file itself", format)
 	}
 	if err != nil {
 		return Unknown, fileError(path, err)
@@ -120,6 +120,8 @@ func detectJSON(head []byte) (Format, error) {
 			break
 		}
 		switch key {
+		case "session_source": // an export of rows, which is not read back
+			return Unknown, ErrUnknown
 		case "block_size", "hash_id_scope", "requests":
 			return Weka, nil
 		case "hash_ids":

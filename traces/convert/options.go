@@ -60,19 +60,19 @@ func (o *Options) validateFor(path string, f Format) error {
 		faults = append(faults, fileError(path, fmt.Errorf(format, args...)))
 	}
 	if f == VidurLengths && o.Rate == 0 && (o.RateScale != 0 || o.SpreadBin != 0) {
-		fault("a %s trace has no arrival times to scale or spread; give a rate", f)
+		fault("%s traces have no arrival times to scale or spread; give a rate", f)
 	}
 	if f != VidurLengths && o.Rate != 0 {
-		fault("a %s trace has arrival times of its own; scale them instead of giving a rate", f)
+		fault("%s traces have arrival times of their own; scale them instead of giving a rate", f)
 	}
 	if f != Weka && o.Stagger != 0 {
-		fault("only Weka sessions can be staggered, this is a %s trace", f)
+		fault("only Weka sessions can be staggered, this one is in %s form", f)
 	}
 	if len(o.Sessions) > 0 && (f == Mooncake || f == Azure || f == Vidur || f == VidurLengths || f == KvrouteProbe) {
-		fault("a %s trace has no sessions to choose from", f)
+		fault("%s traces have no sessions to choose from", f)
 	}
 	if (f == KvrouteRows || f == KvrouteProbe) && (o.SpreadBin != 0 || o.RateScale != 0) {
-		fault("the rows of a %s trace are finished: their times cannot be spread or scaled", f)
+		fault("rows in %s form are finished: their times cannot be spread or scaled", f)
 	}
 	return errors.Join(faults...)
 }

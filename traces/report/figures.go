@@ -99,7 +99,8 @@ type RegimeMap struct {
 
 // A Regime is the best policy of those at a point, its lead over the runner-up,
 // and who is not there to compete. It has won nothing if anybody is missing, and
-// without a runner-up there is no lead.
+// without a runner-up there is no lead. Where the best are equal, WithinSpread
+// says that it is no win, and Winner is the first of them by name.
 type Regime struct {
 	WorkingSet Number     `json:"working_set"`
 	Skew       Number     `json:"skew"`

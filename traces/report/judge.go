@@ -86,7 +86,7 @@ type WinnerVerdict struct {
 	Skew       Number `json:"skew"`
 	Measured   string `json:"measured_winner"`
 	RunnerUp   string `json:"measured_runner_up"`
-	Simulated  string `json:"simulated_winner"`
+	Simulated  string `json:"simulated_winner"` // tie, if the best are equal
 	Right      bool   `json:"right"`
 }
 
@@ -106,7 +106,7 @@ func judgeWinners(cells []ValidationCell) []WinnerVerdict {
 }
 
 // judgePoint looks at the cells of one point, sorted by policy; the first of
-// equals counts as ahead.
+// equally measured ones counts as ahead. A simulated tie has no winner.
 func judgePoint(cells []ValidationCell) (w WinnerVerdict, decided bool) {
 	if len(cells) < 2 {
 		return w, false
@@ -123,8 +123,14 @@ func judgePoint(cells []ValidationCell) (w WinnerVerdict, decided bool) {
 			simulated = i
 		}
 	}
+	winner := cells[simulated].Policy
+	for i := range cells {
+		if i != simulated && cells[i].Simulated.Median == cells[simulated].Simulated.Median {
+			winner = "tie"
+		}
+	}
 	c := cells[best]
-	w = WinnerVerdict{c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, cells[second].Policy, cells[simulated].Policy, best == simulated}
+	w = WinnerVerdict{c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, cells[second].Policy, winner, winner == c.Policy}
 	return w, !c.Measured.Overlaps(cells[second].Measured)
 }
 

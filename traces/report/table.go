@@ -156,6 +156,8 @@ func (m RegimeMap) Table() string {
 
 func (d Difference) verdict(above, below string) string {
 	switch {
+	case d.Policy.Median == 0 && d.Baseline.Median == 0:
+		return "no goodput"
 	case d.WithinSpread:
 		return "within spread"
 	case d.OneRepetition():

@@ -199,6 +199,16 @@ func TestLimits(t *testing.T) {
 	if got := generous.Check(v); got != nil {
 		t.Errorf("generous limits: got %v", got)
 	}
+	tie := append([]ValidationCell(nil), v.Cells[:2]...)
+	for i := range tie {
+		tie[i].CellName = v.Cells[0].CellName
+		tie[i].Policy = [...]string{"a", "b"}[i]
+		tie[i].Measured = Spread{Median: Number(2 - i), Min: Number(2 - i), Max: Number(2 - i)}
+		tie[i].Simulated = Spread{Median: 5, Min: 5, Max: 5}
+	}
+	if w := judgeWinners(tie); len(w) != 1 || w[0].Right || w[0].Simulated != "tie" {
+		t.Errorf("a simulated tie: got %+v, want no winner and not right", w)
+	}
 	v.Frozen = []FrozenPoint{{GoodputError: -0.016, Within: true}}
 	if got := (Limits{MaxFrozenError: 0.02}).Check(v); got != nil {
 		t.Errorf("frozen point: got %v", got)
