@@ -34,6 +34,12 @@ func (o *convertOptions) names() []string {
 	return []string{"limit", "only-session", "rate-scale", "spread-bin", "stagger", "max-errors"}
 }
 
+// change says whether other rows, or rows at other times, come of the trace than
+// it has.
+func (o *convertOptions) change() bool {
+	return o.limit > 0 || len(o.sessions) > 0 || o.rateScale > 0 || o.spreadBin > 0 || o.stagger > 0
+}
+
 // options are for traces whose rows without arrival times come at the rate.
 func (o *convertOptions) options(rate float64) convert.Options {
 	return convert.Options{

@@ -52,3 +52,35 @@ func TestRunsHaveNamesOfTheirOwn(t *testing.T) {
 		names[a] = c.args
 	}
 }
+
+// A part of a run is not that run, a whole copy is; and a remark is told once.
+func TestConversionsOfARun(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name string) string { return filepath.Join(dir, name) }
+	succeed(t, strings.Fields("run --policy round_robin --users 4 --window 10s --warmup 1s --out "+file("run.arrows"))...)
+	succeed(t, "trace", "convert", file("run.arrows"), "--out", file("copy.arrows"))
+	succeed(t, "trace", "convert", file("copy.arrows"), "--out", file("again.arrows"))
+	succeed(t, "trace", "convert", file("run.arrows"), "--limit", "5", "--out", file("part.arrows"))
+	meta := func(name string) traces.Meta {
+		r, err := traces.Open(file(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		return r.Meta()
+	}
+	run, copied, again, part := meta("run.arrows"), meta("copy.arrows"), meta("again.arrows"), meta("part.arrows")
+	if run.RunID == "" || copied.RunID != run.RunID || part.RunID != "" {
+		t.Errorf("the run is %q, its copy %q, a part of it %q", run.RunID, copied.RunID, part.RunID)
+	}
+	// Replays are named by what they replay.
+	for _, source := range []string{"run", "copy", "part"} {
+		succeed(t, "run", "--policy", "round_robin", "--trace", file(source+".arrows"), "--out", file("of-"+source+".arrows"))
+	}
+	if a, b, c := meta("of-run.arrows"), meta("of-copy.arrows"), meta("of-part.arrows"); a.RunID != b.RunID || a.RunID == c.RunID || a.RunID == run.RunID {
+		t.Errorf("replays are %q, %q of a copy, %q of a part; the run is %q", a.RunID, b.RunID, c.RunID, run.RunID)
+	}
+	if len(copied.Evidence) != len(again.Evidence) {
+		t.Errorf("copied once: %q, twice: %q", copied.Evidence, again.Evidence)
+	}
+}

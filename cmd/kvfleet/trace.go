@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -100,6 +101,9 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 	}
 	met := o.meet()
 	meta, cut, err := describe(t, met)
+	if o.convertOptions.change() {
+		meta.RunID = "" // the rows are no longer that run's
+	}
 	if err := met.missing(path); err != nil {
 		return err
 	}
@@ -148,7 +152,11 @@ func describe(t *convert.Trace, met *sessionsMet) (meta traces.Meta, cut, err er
 	if report.Origin != 0 {
 		meta.Origin = report.Origin
 	}
-	meta.Evidence = append(meta.Evidence, report.Remarks()...)
+	for _, remark := range report.Remarks() {
+		if !slices.Contains(meta.Evidence, remark) { // not told by an earlier conversion
+			meta.Evidence = append(meta.Evidence, remark)
+		}
+	}
 	if cut != nil {
 		meta.Evidence = append(meta.Evidence, "the source was cut short; these are its whole rows")
 	}
