@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"kvfleet/traces"
 	"kvfleet/traces/report"
 )
 
@@ -135,7 +136,7 @@ func checkPlan(cfg *SweepConfig) (string, error) {
 		if _, err := os.Stat(filepath.Join(cfg.Dir, cellsFile)); err == nil {
 			return "", fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
 		}
-		return want.Program, writeFile(path, want.text())
+		return want.Program, traces.WriteWhole(path, want.text())
 	}
 	if err != nil {
 		return "", err
@@ -255,28 +256,5 @@ func (s *store) write() error {
 	if err := report.WriteCells(&text, s.cells); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(s.dir, cellsFile), text.Bytes())
-}
-
-// writeFile replaces a file by renaming a finished one over it.
-func writeFile(path string, text []byte) error {
-	tmp := path + ".tmp"
-	f, err := os.Create(tmp)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, path)
-	}
-	if err != nil {
-		os.Remove(tmp)
-	}
-	return err
+	return traces.WriteWhole(filepath.Join(s.dir, cellsFile), text.Bytes())
 }

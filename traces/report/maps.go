@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"kvfleet/traces"
 )
 
 // MapOptions says what WriteMaps draws.
@@ -67,7 +69,7 @@ func WriteMaps(dir string, cells []Cell, opts MapOptions) (paths []string, text 
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.name)
-		if err := writeWhole(path, f.data); err != nil {
+		if err := traces.WriteWhole(path, f.data); err != nil {
 			return paths, "", err
 		}
 		paths = append(paths, path)
@@ -133,30 +135,4 @@ func pair(g Grid, all []variant, opts MapOptions) (policy, baseline string, err 
 		return "", "", fmt.Errorf("a pressure map compares two policies, both are %s", a.label)
 	}
 	return a.label, b.label, nil
-}
-
-// writeWhole puts data beside path first, so that a full disk leaves the old
-// file as it was.
-func writeWhole(path string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one to tell
-		}
-	}()
-	if _, err := f.Write(data); err != nil {
-		_ = f.Close()
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	if err := f.Chmod(0o644); err != nil {
-		_ = f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return os.Rename(f.Name(), path)
 }
