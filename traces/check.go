@@ -32,9 +32,9 @@ type CheckReport struct {
 const maxFindings = 100
 
 // Check reads all rows and reports what contradicts itself: times out of order or
-// before the start, an outcome that does not fit what happened, more cached tokens than an engine
-// can serve, counts that disagree, request ids given twice, turns of a session
-// out of order. It keeps some 40 bytes a row.
+// before the start, an outcome that does not fit what happened, more cached tokens
+// than an engine can serve, counts that disagree, request ids given twice, turns
+// of a session out of order. It keeps some 40 bytes a row.
 func Check(rows Source) CheckReport {
 	c := checker{ids: map[uint64]int64{}, seed: maphash.MakeSeed()}
 	for row, err := range rows {

@@ -123,8 +123,8 @@ func (f Format) finished() bool { return f == KvrouteRows || f == KvrouteProbe }
 // of arrival. Times count from the earliest arrival, wherever in the file it is:
 // the first call reads the trace once more to find it. Finished rows, those of
 // kvroute, keep their times unless some are negative, and are then all shifted
-// alike. Rows of kvfleet's own traces are kept as they are. Each pass reads the trace again and resets the
-// Report. A trace that yields nothing is an error.
+// alike. Rows of kvfleet's own traces are kept as they are. Each pass reads the
+// trace again and resets the Report. A trace that yields nothing is an error.
 func (t *Trace) Rows() traces.Source {
 	return func(yield func(traces.Row, error) bool) {
 		t.survey()

@@ -13,8 +13,9 @@
 // rate may be claimed from them.
 //
 // A row that cannot be read is an error naming file, line (in a Weka session,
-// request), field, what was expected and what is there. It ends the pass, or, up to Options.MaxErrors, is counted and named
-// in the Report. Nothing is dropped or changed without being counted there.
+// request), field, what was expected and what is there. It ends the pass, or, up
+// to Options.MaxErrors, is counted and named in the Report. Nothing is dropped or
+// changed without being counted there.
 //
 // The package refuses to guess: it repairs no values, invents no arrival times,
 // and merges no traces.
