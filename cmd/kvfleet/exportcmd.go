@@ -114,5 +114,5 @@ func (a *app) exportTo(out, path string, write func(io.Writer) (int64, error)) e
 		}
 		return readError(path, err)
 	})
-	return errors.Join(err, readError(path, end))
+	return errors.Join(err, end)
 }

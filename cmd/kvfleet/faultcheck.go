@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -17,7 +18,7 @@ type faultState struct{ dead, starting, drained bool }
 // policy learns from KV events.
 func idleFaults(faults []sim.Fault, end time.Duration, endName string, readsEvents bool) []string {
 	inOrder := slices.Clone(faults)
-	slices.SortStableFunc(inOrder, func(a, b sim.Fault) int { return int(sign(a.At - b.At)) })
+	slices.SortStableFunc(inOrder, func(a, b sim.Fault) int { return cmp.Compare(a.At, b.At) })
 	states := map[string]*faultState{}
 	var all []string
 	for _, f := range inOrder {
@@ -64,8 +65,4 @@ func (s *faultState) take(kind string) string {
 		return why(!was.drained, "the replica is not drained by then")
 	}
 	return ""
-}
-
-func sign(d time.Duration) time.Duration {
-	return min(max(d, -1), 1)
 }

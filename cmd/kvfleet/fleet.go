@@ -17,9 +17,10 @@ import (
 
 const defaultFleet = "rtx3090x5"
 
-// A fleetFile is a fleet and the hash of the file it was read from, in hex.
+// A fleetFile is a fleet, the text it was read from and the text's hash, in hex.
 type fleetFile struct {
 	*sim.Fleet
+	text []byte
 	hash string
 }
 
@@ -33,7 +34,7 @@ func loadFleet(name string) (fleetFile, error) {
 		return fleetFile{}, err
 	}
 	sum := sha256.Sum256(text)
-	return fleetFile{f, hex.EncodeToString(sum[:])}, nil
+	return fleetFile{f, text, hex.EncodeToString(sum[:])}, nil
 }
 
 // meta is what a trace records of the fleet.
@@ -84,9 +85,7 @@ func (o *fleetOptions) declare(f *flags, c *cobra.Command) {
 }
 
 func declareFleet(f *flags, c *cobra.Command, name *string) {
-	p := words()
-	p.kind, p.want = "NAME|FILE", "a fleet or a fleet file"
-	one(f, name, p, "fleet", "a fleet that comes with the tool, or a fleet file", defaultFleet)
+	one(f, name, named("NAME|FILE", "a fleet or a fleet file"), "fleet", "a fleet that comes with the tool, or a fleet file", defaultFleet)
 	complete(c, "fleet", sim.FleetNames())
 }
 
@@ -119,14 +118,11 @@ func (a *app) fleetsCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(sim.FleetNames(), cobra.ShellCompDirectiveDefault),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := loadFleet(args[0]); err != nil {
-				return err
-			}
-			text, err := sim.FleetFile(args[0])
+			fleet, err := loadFleet(args[0])
 			if err != nil {
 				return err
 			}
-			_, err = a.stdout.Write(text)
+			_, err = a.stdout.Write(fleet.text)
 			return err
 		},
 	})

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"text/tabwriter"
 
@@ -25,7 +26,7 @@ func (a *app) info(path string) error {
 	if log, err := stepLog(path); err != nil {
 		return err
 	} else if log != nil {
-		return errors.Join(a.stepInfo(path, log), log.Close())
+		return errors.Join(a.stepInfo(log), log.Close())
 	}
 	t, err := source(path)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *app) info(path string) error {
 	for _, kv := range m.KeyValues() {
 		line(kv.Key, "%s", strings.ReplaceAll(kv.Value, "\n", "\n\t"))
 	}
-	return errors.Join(w.Flush(), readError(path, i.Err))
+	return errors.Join(w.Flush(), i.Err)
 }
 
 func arrivals(i *traces.Info) string {
@@ -102,7 +103,7 @@ func (a *app) head(f *flags, n int, path string) error {
 	if log, err := stepLog(path); err != nil {
 		return err
 	} else if log != nil {
-		_, err := stepsJSONL(firstSteps(log.Rows(), n), a.stdout)
+		_, err := stepsJSONL(first(log.Rows(), n), a.stdout)
 		return errors.Join(readError(path, err), log.Close())
 	}
 	t, err := source(path)
@@ -114,8 +115,8 @@ func (a *app) head(f *flags, n int, path string) error {
 }
 
 // first is the first n rows.
-func first(rows traces.Source, n int) traces.Source {
-	return func(yield func(traces.Row, error) bool) {
+func first[T any](rows iter.Seq2[T, error], n int) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
 		left := n
 		for row, err := range rows {
 			left--
@@ -135,6 +136,9 @@ func (a *app) checkCommand() *cobra.Command {
 }
 
 func (a *app) check(path string) error {
+	if err := noSteps(path); err != nil {
+		return err
+	}
 	t, err := source(path)
 	if err != nil {
 		return err
@@ -145,7 +149,7 @@ func (a *app) check(path string) error {
 	}
 	fmt.Fprintf(a.stdout, "%s, %s\n", plural(r.Rows, "row"), plural(r.Faults, "finding"))
 	if r.Err != nil {
-		return readError(path, r.Err)
+		return r.Err
 	}
 	if r.Faults > 0 {
 		return fmt.Errorf("%s: %s", path, plural(r.Faults, "finding"))

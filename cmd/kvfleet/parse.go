@@ -84,17 +84,14 @@ func seeds() parser[uint64] {
 	}}
 }
 
-func words() parser[string] {
-	return parser[string]{"TEXT", "a text", func(s string) (string, bool) { return s, s != "" }}
+// named reads any text but none.
+func named(kind, want string) parser[string] {
+	return parser[string]{kind, want, func(s string) (string, bool) { return s, s != "" }}
 }
 
-func files() parser[string] {
-	return parser[string]{"FILE", "a file name", func(s string) (string, bool) { return s, s != "" }}
-}
-
-func directories() parser[string] {
-	return parser[string]{"DIR", "a directory name", func(s string) (string, bool) { return s, s != "" }}
-}
+func words() parser[string]       { return named("TEXT", "a text") }
+func files() parser[string]       { return named("FILE", "a file name") }
+func directories() parser[string] { return named("DIR", "a directory name") }
 
 func oneOf(names ...string) parser[string] {
 	return parser[string]{"NAME", "one of " + strings.Join(names, ", "), func(s string) (string, bool) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -56,9 +55,7 @@ func (f *flags) choose(all []string) []policies.Choice {
 	for _, text := range all {
 		c, err := policies.ParseChoice(text)
 		if err != nil {
-			for line := range strings.SplitSeq(err.Error(), "\n") {
-				f.fault("--policy: %s", line)
-			}
+			f.faults = append(f.faults, eachLine("--policy: ", err))
 			continue
 		}
 		choices = append(choices, c)

@@ -113,7 +113,7 @@ func (o *runOptions) readTrace(j *job) error {
 		err = t.NeedTimes()
 	}
 	if err != nil {
-		return readError(o.trace, err)
+		return err
 	}
 	prompts, report, err := sim.PromptsFromRows(t.Rows())
 	met := o.convert.meet()
@@ -125,7 +125,7 @@ func (o *runOptions) readTrace(j *job) error {
 		return err
 	}
 	if cut := new(traces.TruncatedError); errors.As(err, &cut) {
-		return fmt.Errorf("%w; `kvfleet trace convert` saves the whole rows", readError(o.trace, err))
+		return fmt.Errorf("%w; `kvfleet trace convert` saves the whole rows", err)
 	}
 	if err != nil {
 		return readError(o.trace, err)

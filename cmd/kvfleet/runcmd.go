@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -268,5 +267,3 @@ func (a *app) outcome(o *runOptions, j *job, result *sim.Result, finished int64,
 	}
 	return nil
 }
-
-func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

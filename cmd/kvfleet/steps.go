@@ -38,7 +38,7 @@ func stepLog(path string) (*traces.StepReader, error) {
 	}
 	r, err := traces.OpenSteps(path)
 	if errors.Is(err, traces.ErrNewer) {
-		return nil, readError(path, err)
+		return nil, err
 	}
 	if err != nil {
 		return nil, nil
@@ -74,7 +74,7 @@ func (s *stepSum) add(r *traces.StepRow) {
 }
 
 // stepInfo says what a step log holds.
-func (a *app) stepInfo(path string, r *traces.StepReader) error {
+func (a *app) stepInfo(r *traces.StepReader) error {
 	var sums []*stepSum
 	byName := map[string]*stepSum{}
 	total := stepSum{replica: "all"}
@@ -114,20 +114,7 @@ func (a *app) stepInfo(path string, r *traces.StepReader) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t\n", s.replica, grouped(s.steps), span(time.Duration(s.busy)),
 			grouped(s.prefill), grouped(s.decodes), grouped(s.preemptions))
 	}
-	return errors.Join(err, w.Flush(), readError(path, end))
-}
-
-// firstSteps is the first n steps.
-func firstSteps(rows traces.StepSource, n int) traces.StepSource {
-	return func(yield func(traces.StepRow, error) bool) {
-		left := n
-		for row, err := range rows {
-			left--
-			if !yield(row, err) || left == 0 {
-				return
-			}
-		}
-	}
+	return errors.Join(err, w.Flush(), end)
 }
 
 // stepsCSV writes a header and the steps. If the steps end in an error, what is

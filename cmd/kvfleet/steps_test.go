@@ -124,7 +124,7 @@ func TestStepsExportTellsOfAFullDisk(t *testing.T) {
 		t.Error("JSON lines: a full disk went unnoticed")
 	}
 	var b bytes.Buffer
-	if n, err := stepsJSONL(firstSteps(steps, 1), &b); n != 1 || err != nil || !json.Valid(b.Bytes()) {
+	if n, err := stepsJSONL(first(steps, 1), &b); n != 1 || err != nil || !json.Valid(b.Bytes()) {
 		t.Errorf("got %d, %v, %q, want one JSON object", n, err, b.String())
 	}
 }

@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
+// known says that a figure exists.
+func known(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
 // decimals writes a figure that may not exist.
 func decimals(v float64, n int) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !known(v) {
 		return "n/a"
 	}
 	return strconv.FormatFloat(v, 'f', n, 64)
@@ -49,7 +52,7 @@ func ms(v float64, n int) string {
 
 // percent writes a share: 0.974 is 97.4%.
 func percent(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !known(v) {
 		return "n/a"
 	}
 	return decimals(100*v, 1) + "%"
@@ -57,7 +60,7 @@ func percent(v float64) string {
 
 // count writes a figure as a whole number.
 func count(v float64) string {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if !known(v) {
 		return "n/a"
 	}
 	return grouped(int64(math.Round(v)))

@@ -22,23 +22,18 @@ ones too, which are recognised by their content.`,
 	}, a.generateCommand(), a.convertCommand(), a.infoCommand(), a.headCommand(), a.exportCommand(), a.checkCommand())
 }
 
-// source is a trace to be read, for the commands that look at one.
+// source is a trace to be read, for the commands that look at one and have made
+// sure that it is no step log.
 func source(path string) (*convert.Trace, error) {
-	format, err := convert.Detect(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := noSteps(path); err != nil {
-		return nil, err
-	}
-	t, err := convert.OpenAs(path, format, convert.Options{})
+	t, err := convert.Open(path, convert.Options{})
 	if cut := new(traces.TruncatedError); errors.As(err, &cut) {
-		return nil, fmt.Errorf("%w: not even its schema is whole", readError(path, err))
+		return nil, fmt.Errorf("%w: not even its schema is whole", err)
 	}
-	return t, readError(path, err)
+	return t, err
 }
 
-// readError says which file the rows ended in.
+// readError says which file the rows ended in, of an error that may be of who
+// took them: what convert and traces say names the file.
 func readError(path string, err error) error {
 	if err == nil || strings.Contains(err.Error(), path) {
 		return err
@@ -97,7 +92,7 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 		err = t.NeedTimes()
 	}
 	if err != nil {
-		return readError(path, err)
+		return err
 	}
 	met := o.meet()
 	meta, cut, err := describe(t, met)
@@ -108,10 +103,10 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 		return err
 	}
 	if err != nil {
-		return readError(path, err)
+		return err
 	}
 	if report := t.Report(); cut != nil && report.Yielded == 0 {
-		return readError(path, cut)
+		return cut
 	}
 	w, err := traces.Create(o.out, meta, traces.Options{})
 	if err != nil {
@@ -128,7 +123,7 @@ func (a *app) convert(f *flags, o *convertCommandOptions, path string) error {
 		a.talk("%s: %s", path, remark)
 	}
 	a.talk("wrote %s of %s to %s", plural(n, "row"), t.Format, o.out)
-	return readError(path, cut)
+	return cut
 }
 
 // describe passes over the trace once, because what it turns out to be stands in
