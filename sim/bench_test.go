@@ -13,16 +13,22 @@ import (
 // mainPolicies are those of the pressure grid.
 var mainPolicies = [...]string{"round_robin", "least_outstanding", "session_affinity", "prefix_affinity", "exact_residency"}
 
-// perRequest reports what a request costs, and how many there are in a second.
-func perRequest(b *testing.B, requests int64) {
+// benchRun runs the cell over and over and reports what a request costs, and how
+// many there are in a second.
+func benchRun(b *testing.B, cfg Config) {
+	b.ReportAllocs()
+	requests := int64(0)
+	for b.Loop() {
+		r, err := Run(context.Background(), cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		requests += r.Summary.Rows()
+	}
 	took := b.Elapsed()
 	b.ReportMetric(float64(requests)/took.Seconds(), "requests/s")
 	b.ReportMetric(float64(took.Nanoseconds())/float64(requests), "ns/request")
 	b.ReportMetric(0, "ns/op")
-}
-
-func requestsOf(r *Result) int64 {
-	return r.Summary.Requests + r.Summary.OutsideWarmup + r.Summary.OutsideWindow
 }
 
 // A cell of the published grid: working set 1, skew 1, 32 users, 300 s. Its
@@ -37,16 +43,7 @@ func BenchmarkCell(b *testing.B) {
 				b.Fatal(err)
 			}
 			cfg.Workload, cfg.Epoch = load, Epoch(DriverClosed, 32, 1, 1, 1)
-			b.ReportAllocs()
-			requests := int64(0)
-			for b.Loop() {
-				r, err := Run(context.Background(), cfg)
-				if err != nil {
-					b.Fatal(err)
-				}
-				requests += requestsOf(&r)
-			}
-			perRequest(b, requests)
+			benchRun(b, cfg)
 		})
 	}
 }
@@ -57,16 +54,7 @@ func BenchmarkMooncake(b *testing.B) {
 	for _, name := range mainPolicies[1:] {
 		b.Run(name, func(b *testing.B) {
 			prompts, _ := samplePrompts(b, "mooncake_fast25_conversation_first3000.jsonl", convert.Options{SpreadBin: 3 * time.Second})
-			b.ReportAllocs()
-			requests := int64(0)
-			for b.Loop() {
-				r, err := Run(context.Background(), Config{Fleet: f, Policy: choice(b, name), Seed: 1, Trace: prompts})
-				if err != nil {
-					b.Fatal(err)
-				}
-				requests += requestsOf(&r)
-			}
-			perRequest(b, requests)
+			benchRun(b, Config{Fleet: f, Policy: choice(b, name), Seed: 1, Trace: prompts})
 		})
 	}
 }
@@ -91,16 +79,7 @@ func BenchmarkReplicas(b *testing.B) {
 				if _, err := Run(context.Background(), cfg); err != nil {
 					b.Fatal(err)
 				}
-				b.ReportAllocs()
-				requests := int64(0)
-				for b.Loop() {
-					r, err := Run(context.Background(), cfg)
-					if err != nil {
-						b.Fatal(err)
-					}
-					requests += requestsOf(&r)
-				}
-				perRequest(b, requests)
+				benchRun(b, cfg)
 			})
 		}
 	}

@@ -315,7 +315,7 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 			report.LoadName(j.driver, j.load), j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, why)
 	}
 	cell := NewCell(j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, &r)
-	return cell, r.Summary.Requests + r.Summary.OutsideWarmup + r.Summary.OutsideWindow, nil
+	return cell, r.Summary.Rows(), nil
 }
 
 // NewCell writes a run's result as a row of cells.csv.

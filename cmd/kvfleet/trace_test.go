@@ -108,11 +108,17 @@ func cut(t *testing.T) string {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
+	shorten(t, path)
+	return path
+}
+
+// shorten takes the last quarter off a file.
+func shorten(t *testing.T, path string) {
+	t.Helper()
 	text := read(t, path)
 	if err := os.WriteFile(path, []byte(text[:len(text)*3/4]), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return path
 }
 
 func TestTruncatedTraceGivesWhatIsWhole(t *testing.T) {

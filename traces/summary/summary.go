@@ -80,6 +80,9 @@ type Summary struct {
 	Decisions []Decision
 }
 
+// Rows is the number of rows added, counted or not.
+func (s *Summary) Rows() int64 { return s.Requests + s.OutsideWarmup + s.OutsideWindow }
+
 // Good is the number of requests answered within the SLO.
 func (s *Summary) Good() int64 { return s.Success - s.SLOViolation }
 
