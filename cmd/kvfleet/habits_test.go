@@ -19,8 +19,9 @@ var realClock = []string{
 }
 
 // concurrent are the files outside live and cmd that may start goroutines: a
-// sweep runs whole cells side by side, each of them on one goroutine.
-var concurrent = []string{"sim/sweep.go"}
+// sweep runs whole cells side by side, and a fit whole simulations, each of them
+// on one goroutine.
+var concurrent = []string{"sim/sweep.go", "calibrate/fit/parallel.go"}
 
 func TestHabitsAreKept(t *testing.T) {
 	byFolder := map[string][]sourceFile{}

@@ -1,0 +1,381 @@
+package fit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/optimize"
+)
+
+// A Parameter is one number that a search moves.
+type Parameter struct {
+	Name      string
+	Start     float64
+	Low, High float64 // the search stays within
+	// Width is the half-width of the differences that estimate slopes. A
+	// simulator is a staircase: the width must span many of its steps.
+	Width float64
+	// PriorSD, if positive, pulls the value towards Start with this standard
+	// deviation; it is also what Judge measures the rows' say against. 0 takes a
+	// quarter of the range and pulls nowhere.
+	PriorSD float64
+}
+
+// A Problem is a robust nonlinear least-squares problem.
+type Problem struct {
+	Parameters []Parameter
+	// Residuals are in units of their own expected error, of one length for every
+	// x; nil if x is impossible. They are called from several goroutines.
+	Residuals func(x []float64) []float64
+	// Blocks says for each residual which block of rows it is of, from 0: rows of
+	// one block stand or fall together in the bootstrap. Nil takes every residual
+	// by itself.
+	Blocks []int
+	// Huber is the size, in units of the residuals' robust spread, from which a
+	// residual counts linearly; 0 is 2.
+	Huber float64
+	// Rounds bounds the search from each start; 0 is 30.
+	Rounds int
+	// Starts are further starting points beside the parameters' own.
+	Starts [][]float64
+	// Polish is how many evaluations a simplex search may add at the end.
+	Polish int
+	// Progress, if not nil, is told the cost after every round.
+	Progress func(start, round int, cost float64)
+}
+
+// A Solution is where a search ended.
+type Solution struct {
+	Problem   *Problem
+	X         []float64
+	Residuals []float64
+	Spread    float64 // robust standard deviation of the residuals
+	Cost      float64 // mean robust loss
+	Evals     int
+	slopes    *mat.Dense // residuals by parameters
+	weights   []float64
+}
+
+// ErrImpossible is what Solve reports when no start has residuals.
+var ErrImpossible = errors.New("fit: no starting point can be evaluated")
+
+// Solve searches from every start and returns the best end. The error is ctx's or
+// ErrImpossible.
+func (p *Problem) Solve(ctx context.Context) (*Solution, error) {
+	starts := [][]float64{p.start()}
+	starts = append(starts, p.Starts...)
+	var best *Solution
+	for k, x := range starts {
+		s, err := p.search(ctx, k, slices.Clone(x))
+		if err != nil {
+			return nil, err
+		}
+		if s != nil && (best == nil || s.Cost < best.Cost) {
+			best = s
+		}
+	}
+	if best == nil {
+		return nil, ErrImpossible
+	}
+	if p.Polish > 0 {
+		best.polish()
+	}
+	best.linearize()
+	return best, nil
+}
+
+func (p *Problem) start() []float64 {
+	x := make([]float64, len(p.Parameters))
+	for j := range x {
+		x[j] = p.Parameters[j].Start
+	}
+	return x
+}
+
+func (p *Problem) clamp(x []float64) {
+	for j := range x {
+		x[j] = min(max(x[j], p.Parameters[j].Low), p.Parameters[j].High)
+	}
+}
+
+// at evaluates residuals with the priors' behind them.
+func (p *Problem) at(x []float64) []float64 {
+	r := p.Residuals(x)
+	if r == nil {
+		return nil
+	}
+	r = slices.Clone(r)
+	for _, v := range r {
+		if math.IsNaN(v) {
+			panic("fit: a residual is NaN")
+		}
+	}
+	for j, q := range p.Parameters {
+		if q.PriorSD > 0 {
+			r = append(r, (x[j]-q.Start)/q.PriorSD)
+		}
+	}
+	return r
+}
+
+func (p *Problem) priors() int {
+	n := 0
+	for _, q := range p.Parameters {
+		if q.PriorSD > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *Problem) huber() float64 {
+	if p.Huber > 0 {
+		return p.Huber
+	}
+	return 2
+}
+
+// loss is the mean robust loss at a given spread. Priors count as they are: one
+// prior weighs as much as one row of the same error.
+func (p *Problem) loss(r []float64, spread float64) float64 {
+	if r == nil {
+		return math.Inf(1)
+	}
+	rows := len(r) - p.priors()
+	sum := 0.0
+	for i, v := range r {
+		if i >= rows {
+			sum += v * v * spread * spread
+			continue
+		}
+		if a, d := math.Abs(v), p.huber()*spread; a > d {
+			sum += d * (2*a - d)
+		} else {
+			sum += v * v
+		}
+	}
+	return sum / float64(max(1, rows))
+}
+
+func (p *Problem) weigh(r []float64, spread float64) []float64 {
+	rows := len(r) - p.priors()
+	w := make([]float64, len(r))
+	for i, v := range r {
+		switch a, d := math.Abs(v), p.huber()*spread; {
+		case i >= rows:
+			w[i] = spread * spread
+		case a > d:
+			w[i] = d / a
+		default:
+			w[i] = 1
+		}
+	}
+	return w
+}
+
+// spreadOf is 1.4826 times the median absolute residual, the standard deviation
+// of a normal distribution, but no less than a twentieth of the root mean square:
+// half of the residuals may be zero.
+func spreadOf(r []float64) float64 {
+	if len(r) == 0 {
+		return 1
+	}
+	a := make([]float64, len(r))
+	sum := 0.0
+	for i, v := range r {
+		a[i] = math.Abs(v)
+		sum += v * v
+	}
+	slices.Sort(a)
+	return max(1.4826*a[len(a)/2], math.Sqrt(sum/float64(len(r)))/20, 1e-12)
+}
+
+// search is damped least squares from one start; nil if the start is impossible.
+func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution, error) {
+	p.clamp(x)
+	r := p.at(x)
+	if r == nil {
+		return nil, nil
+	}
+	rounds := p.Rounds
+	if rounds == 0 {
+		rounds = 30
+	}
+	s := &Solution{Problem: p, X: x, Residuals: r, Evals: 1}
+	damping, still := 1e-2, 0
+	for round := range rounds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		rows := s.Residuals[:len(s.Residuals)-p.priors()]
+		s.Spread = spreadOf(rows)
+		s.Cost = p.loss(s.Residuals, s.Spread)
+		// Wide differences first, narrow ones once they no longer help.
+		s.slope([]float64{1, 0.5, 0.25}[min(still, 2)])
+		before := s.Cost
+		moved := s.step(&damping)
+		if p.Progress != nil {
+			p.Progress(start, round, s.Cost)
+		}
+		switch {
+		case !moved:
+			still++
+			damping = 1e-2
+		case before-s.Cost < 1e-4*before:
+			still++
+		}
+		if still > 2 {
+			break
+		}
+	}
+	s.Spread = spreadOf(s.Residuals[:len(s.Residuals)-p.priors()])
+	s.Cost = p.loss(s.Residuals, s.Spread)
+	return s, nil
+}
+
+// slope estimates the slopes at X with differences of share times the widths.
+func (s *Solution) slope(share float64) {
+	p := s.Problem
+	n, m := len(s.Residuals), len(s.X)
+	s.slopes = mat.NewDense(n, m, nil)
+	sides := make([][]float64, 2*m)
+	at := make([]float64, 2*m)
+	Each(2*m, func(k int) {
+		j := k / 2
+		q := p.Parameters[j]
+		x := slices.Clone(s.X)
+		x[j] += share * q.Width * float64(1-2*(k%2))
+		x[j] = min(max(x[j], q.Low), q.High)
+		at[k], sides[k] = x[j], p.at(x)
+	})
+	s.Evals += 2 * m
+	for j := range m {
+		up, down := sides[2*j], sides[2*j+1]
+		a, b := at[2*j], at[2*j+1]
+		if up == nil {
+			up, a = s.Residuals, s.X[j]
+		}
+		if down == nil {
+			down, b = s.Residuals, s.X[j]
+		}
+		if a == b {
+			continue
+		}
+		for i := range n {
+			s.slopes.Set(i, j, (up[i]-down[i])/(a-b))
+		}
+	}
+	s.weights = p.weigh(s.Residuals, s.Spread)
+}
+
+// normal is the weighted normal matrix and gradient, in units of the widths.
+func (s *Solution) normal() (*mat.SymDense, *mat.VecDense) {
+	n, m := s.slopes.Dims()
+	h, g := mat.NewSymDense(m, nil), mat.NewVecDense(m, nil)
+	for j := range m {
+		wj := s.Problem.Parameters[j].Width
+		for k := j; k < m; k++ {
+			wk := s.Problem.Parameters[k].Width
+			sum := 0.0
+			for i := range n {
+				sum += s.weights[i] * s.slopes.At(i, j) * s.slopes.At(i, k)
+			}
+			h.SetSym(j, k, sum*wj*wk)
+		}
+		sum := 0.0
+		for i := range n {
+			sum += s.weights[i] * s.slopes.At(i, j) * s.Residuals[i]
+		}
+		g.SetVec(j, sum*wj)
+	}
+	return h, g
+}
+
+// step tries damped steps, two at a time, and says whether one improved.
+func (s *Solution) step(damping *float64) bool {
+	p := s.Problem
+	h, g := s.normal()
+	m := len(s.X)
+	for range 5 {
+		type trial struct {
+			x, r    []float64
+			cost    float64
+			damping float64
+		}
+		trials := make([]trial, 2)
+		Each(2, func(k int) {
+			d := *damping * []float64{1, 10}[k]
+			a := mat.NewSymDense(m, nil)
+			a.CopySym(h)
+			for j := range m {
+				a.SetSym(j, j, h.At(j, j)*(1+d)+1e-9)
+			}
+			x := slices.Clone(s.X)
+			var chol mat.Cholesky
+			var move mat.VecDense
+			trials[k].cost = math.Inf(1)
+			if !chol.Factorize(a) || chol.SolveVecTo(&move, g) != nil {
+				return
+			}
+			for j := range m {
+				x[j] -= move.AtVec(j) * p.Parameters[j].Width
+			}
+			p.clamp(x)
+			r := p.at(x)
+			trials[k] = trial{x, r, p.loss(r, s.Spread), d}
+		})
+		s.Evals += 2
+		best := trials[0]
+		if trials[1].cost < best.cost {
+			best = trials[1]
+		}
+		if best.cost < s.Cost {
+			s.X, s.Residuals, s.Cost = best.x, best.r, best.cost
+			*damping = max(best.damping/10, 1e-6)
+			return true
+		}
+		*damping *= 100
+	}
+	return false
+}
+
+// polish searches on with a simplex, which needs no slopes.
+func (s *Solution) polish() {
+	p := s.Problem
+	scale := func(u []float64) []float64 {
+		x := make([]float64, len(u))
+		for j := range u {
+			x[j] = s.X[j] + u[j]*p.Parameters[j].Width
+		}
+		p.clamp(x)
+		return x
+	}
+	problem := optimize.Problem{Func: func(u []float64) float64 {
+		c := p.loss(p.at(scale(u)), s.Spread)
+		if math.IsInf(c, 0) {
+			return math.MaxFloat64
+		}
+		return c
+	}}
+	settings := &optimize.Settings{FuncEvaluations: p.Polish, Converger: &optimize.FunctionConverge{Absolute: 1e-9, Relative: 1e-5, Iterations: 40}}
+	result, err := optimize.Minimize(problem, make([]float64, len(s.X)), settings, &optimize.NelderMead{SimplexSize: 0.5})
+	if result == nil {
+		panic(fmt.Sprintf("fit: simplex search: %v", err)) // its options are ours
+	}
+	s.Evals += result.FuncEvaluations
+	if result.F < s.Cost {
+		s.X = scale(result.X)
+		s.Residuals = p.at(s.X)
+		s.Cost = p.loss(s.Residuals, s.Spread)
+	}
+}
+
+// linearize takes the slopes at the end for intervals.
+func (s *Solution) linearize() {
+	s.Spread = spreadOf(s.Residuals[:len(s.Residuals)-s.Problem.priors()])
+	s.slope(1)
+}
