@@ -31,6 +31,15 @@ type Prompt struct {
 	ScheduledAt  int64 // ns, traces.None in a closed loop
 	RequestID    string
 	driverCookie int64
+
+	// What a replay may hold to the recording. Replica, if not empty, is where the
+	// request went, whatever the policy would do. Recorded, if not 0, is one more
+	// than the tokens the engine found cached. After, if not 0, is one more than
+	// the place in the trace of the request whose end, ScheduledAt ns earlier, let
+	// this one go: a closed loop.
+	Replica  string
+	Recorded int
+	After    int
 }
 
 // A call is a request on its way through the fleet.
@@ -94,13 +103,27 @@ func (c *cluster) send(p Prompt) {
 		k.prompt.Blocks, k.prompt.Prefix = k.blocks, k.prefix
 		p.Blocks = k.blocks
 	}
-	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max = int64(i), p.Blocks, p.Tokens, p.Stop, p.Max
+	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max, req.Recorded = int64(i), p.Blocks, p.Tokens, p.Stop, p.Max, p.Recorded
+	if p.Replica != "" {
+		k.exclude = c.allBut(k.exclude, p.Replica)
+	}
 	c.openCalls++
 	if c.needsTokens {
 		c.loop.At(now+c.tokenize(p.Tokens), rankArrive, (*decides)(c), int64(i))
 		return
 	}
 	c.decide(i)
+}
+
+// allBut appends every replica but the one of that name, so that any policy picks
+// it: the router's books are kept as always.
+func (c *cluster) allBut(dst []policies.ReplicaID, name string) []policies.ReplicaID {
+	for _, n := range c.replicas {
+		if n.name != name {
+			dst = append(dst, n.id)
+		}
+	}
+	return dst
 }
 
 type decides cluster

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"kvfleet/policies"
@@ -160,6 +161,11 @@ func (f *Fleet) Bounds() policies.Bounds {
 // ratio is a ratio of.
 func (f *Fleet) KVTokens() int {
 	return len(f.Replicas) * f.Engine.Blocks * f.Engine.BlockSize
+}
+
+// has says whether the fleet has a replica of that name.
+func (f *Fleet) has(name string) bool {
+	return slices.ContainsFunc(f.Replicas, func(r Replica) bool { return r.Name == name })
 }
 
 // Validate reports every fault at once.

@@ -99,6 +99,10 @@ func (cfg *Config) validate() error {
 	return errors.Join(faults...)
 }
 
+// ParsePolicy reads a policy as a command line states it, NAME[:k=v,...], for
+// callers that know fleets and no policies.
+func ParsePolicy(text string) (policies.Choice, error) { return policies.ParseChoice(text) }
+
 // Run simulates. The error is a user's mistake, or ctx's.
 func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err := cfg.validate(); err != nil {

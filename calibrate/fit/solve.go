@@ -35,12 +35,19 @@ type Problem struct {
 	// one block stand or fall together in the bootstrap. Nil takes every residual
 	// by itself.
 	Blocks []int
+	// Groups, if not nil, says for each residual which group it is of, from 0: rows
+	// that the same constants move alike. The slopes of a group's residuals are
+	// then taken to be their mean. A chaotic simulator needs that: whatever moves
+	// one step moves every later one to another phase, and slopes row by row are
+	// mostly such noise, which looks like knowledge.
+	Groups []int
 	// Huber is the size, in units of the residuals' robust spread, from which a
 	// residual counts linearly; 0 is 2.
 	Huber float64
 	// Rounds bounds the search from each start; 0 is 30.
 	Rounds int
-	// Starts are further starting points beside the parameters' own.
+	// Starts, if any, are where the search starts instead of at the parameters'
+	// own.
 	Starts [][]float64
 	// Polish is how many evaluations a simplex search may add at the end.
 	Polish int
@@ -66,8 +73,10 @@ var ErrImpossible = errors.New("fit: no starting point can be evaluated")
 // Solve searches from every start and returns the best end. The error is ctx's or
 // ErrImpossible.
 func (p *Problem) Solve(ctx context.Context) (*Solution, error) {
-	starts := [][]float64{p.start()}
-	starts = append(starts, p.Starts...)
+	starts := p.Starts
+	if len(starts) == 0 {
+		starts = [][]float64{p.start()}
+	}
 	var best *Solution
 	for k, x := range starts {
 		s, err := p.search(ctx, k, slices.Clone(x))
@@ -270,6 +279,29 @@ func (s *Solution) slope(share float64) {
 		}
 	}
 	s.weights = p.weigh(s.Residuals, s.Spread)
+	if p.Groups != nil {
+		s.groupSlopes()
+	}
+}
+
+// groupSlopes replaces the slopes of every group by their weighted mean.
+func (s *Solution) groupSlopes() {
+	p := s.Problem
+	groups := slices.Max(p.Groups) + 1
+	weight, sum := make([]float64, groups), make([]float64, groups)
+	for j := range s.X {
+		clear(weight)
+		clear(sum)
+		for i, g := range p.Groups {
+			weight[g] += s.weights[i]
+			sum[g] += s.weights[i] * s.slopes.At(i, j)
+		}
+		for i, g := range p.Groups {
+			if weight[g] > 0 {
+				s.slopes.Set(i, j, sum[g]/weight[g])
+			}
+		}
+	}
 }
 
 // normal is the weighted normal matrix and gradient, in units of the widths.

@@ -14,6 +14,9 @@ type Request struct {
 	Prompt int      // prompt length, tokens
 	Stop   int      // output tokens after which the model stops, 1..Max
 	Max    int      // max_tokens
+	// Recorded, if not 0, is one more than the prompt tokens that a recording says
+	// were cached: they are taken as such, whatever the pool holds.
+	Recorded int
 
 	// Cached is the prompt tokens found in the prefix cache at first admission.
 	Cached int

@@ -82,6 +82,9 @@ func (e *Engine) admit(s *step, budget int, at latency.Ticks) {
 	for e.head < len(e.waiting) && budget > 0 && len(e.running) < e.cfg.MaxSeqs {
 		r := e.waiting[e.head]
 		hits, own := e.lookUp(r)
+		if r.Recorded > 0 && !r.admitted {
+			hits, own = 0, 0
+		}
 		need := e.blocks(r.target) - hits
 		if need > e.pool.Free() {
 			break
@@ -97,6 +100,9 @@ func (e *Engine) admit(s *step, budget int, at latency.Ticks) {
 			r.held = append(r.held, b.slot)
 		}
 		r.computed = hits * e.cfg.BlockSize
+		if r.Recorded > 0 && !r.admitted {
+			r.computed = min(r.Recorded-1, r.target-1)
+		}
 		if !r.admitted {
 			r.admitted, r.Admitted, r.Cached = true, at, r.computed
 			e.queries += int64(r.Prompt)

@@ -1,0 +1,366 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"kvfleet/calibrate/fit"
+	"kvfleet/calibrate/replay"
+	"kvfleet/sim"
+	"kvfleet/traces"
+	"kvfleet/traces/seed"
+)
+
+// A Trace is a recording and how it is simulated.
+type Trace struct {
+	*replay.Recording
+	Policy string // places the requests that the trace does not; empty is least_outstanding
+	// Rest starts the cards cold, whatever the fleet file says: nothing ran before.
+	Rest bool
+	// Until, if positive, is the time from which rows are simulated and not fitted,
+	// ns since the run's origin: they are held out.
+	Until int64
+}
+
+// Options of a fit. The zero value fits everything with the defaults.
+type Options struct {
+	Seed seed.Seed
+	// Steps says that the base's step times are measured: one scale on all of them
+	// is fitted, and what a step log does not show.
+	Steps bool
+	// Async says that the base states whether scheduling runs ahead; otherwise both
+	// are tried.
+	Async bool
+	// Draws is how many bootstrap draws intervals rest on; 0 is 200.
+	Draws    int
+	Progress func(stage string, round int, cost float64)
+}
+
+// expected is the relative error that a metric of one request is good for before
+// any fit: two runs of one workload differ by about that. They are replaced by
+// what the first fit leaves.
+const (
+	expectedTTFT   = 0.07
+	expectedDecode = 0.01
+)
+
+// A target is one measured time of one row.
+type target struct {
+	trace, row int
+	metric     metric
+	measured   float64 // ns
+	block      int     // rows that stand or fall together
+	group      int     // rows that the same constants move alike
+}
+
+type metric uint8
+
+const (
+	metricTTFT metric = iota
+	metricDecode
+	metricITL
+	metrics
+)
+
+// problem is the search's view of the traces.
+type problem struct {
+	base    *sim.Fleet
+	knobs   []knob
+	traces  []Trace
+	targets []target
+	scale   [][metrics]float64 // by trace
+	seed    seed.Seed
+	start   []float64 // of the search; nil is the base's
+}
+
+// mostlyLate is the share of late rows from which leaving them out would leave
+// too little: the load that ran beside them is guessed instead.
+const mostlyLate = 0.2
+
+// blockRows is how many rows in a row of time stand or fall together in the
+// bootstrap: a queue's error lasts.
+const blockRows = 20
+
+func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *problem {
+	p := &problem{base: base, knobs: knobs, traces: all, seed: s}
+	block := 0
+	for t, trace := range all {
+		p.scale = append(p.scale, [metrics]float64{expectedTTFT, expectedDecode, expectedDecode})
+		served := trace.Served()
+		if trace.Late() > mostlyLate {
+			served = math.MaxInt64 // how the load went on is part of the search
+		}
+		n := 0
+		for i := range trace.Rows {
+			r := &trace.Rows[i]
+			if !trace.Judged[i] || trace.Until > 0 && r.SentAt >= trace.Until {
+				continue
+			}
+			if n++; n%blockRows == 0 {
+				block++
+			}
+			add := func(m metric, v int64) {
+				if v > 0 {
+					p.targets = append(p.targets, target{trace: t, row: i, metric: m, measured: float64(v), block: block})
+				}
+			}
+			add(metricTTFT, r.TTFT())
+			if r.EndedAt == traces.None || r.EndedAt > served || r.OutputTokens < 2 {
+				continue // what ran beside it later may not be in the trace
+			}
+			add(metricDecode, r.EndedAt-r.FirstTokenAt)
+			if r.ITLP50 != traces.None {
+				add(metricITL, r.ITLP50)
+			}
+		}
+		block++
+	}
+	p.group()
+	return p
+}
+
+// fleet is the base with the knobs at x.
+func (p *problem) fleet(x []float64) *sim.Fleet {
+	f := Clone(p.base)
+	for j, k := range p.knobs {
+		k.set(f, x[j])
+	}
+	f.Step.NoiseShare = 0 // common random numbers are none at all
+	return f
+}
+
+// simulate runs every trace; nil if the fleet cannot.
+func (p *problem) simulate(x []float64) [][]replay.Outcome {
+	f := p.fleet(x)
+	if f.Validate() != nil {
+		return nil
+	}
+	all := make([][]replay.Outcome, len(p.traces))
+	for t := range p.traces {
+		out, err := p.traces[t].simulate(context.Background(), f, p.seed)
+		if err != nil {
+			return nil
+		}
+		all[t] = out
+	}
+	return all
+}
+
+// Simulate runs the trace on a fleet.
+func (t *Trace) simulate(ctx context.Context, f *sim.Fleet, s seed.Seed) ([]replay.Outcome, error) {
+	policy := t.Policy
+	if policy == "" {
+		policy = "least_outstanding"
+	}
+	if t.Rest && f.Thermal != nil {
+		g := *f
+		heat := *f.Thermal
+		heat.Warm = 0
+		g.Thermal, f = &heat, &g
+	}
+	return t.Recording.Simulate(ctx, f, policy, s)
+}
+
+// missed is the residual of a request that was measured and not served in
+// simulation: far off.
+const missed = 5.0
+
+// residuals are relative errors in units of their scale.
+func (p *problem) residuals(x []float64) []float64 {
+	all := p.simulate(x)
+	if all == nil {
+		return nil
+	}
+	r := make([]float64, len(p.targets))
+	for k, t := range p.targets {
+		o := &all[t.trace][t.row]
+		r[k] = p.error(&t, o) / p.scale[t.trace][t.metric]
+	}
+	return r
+}
+
+// error is the logarithm of simulated over measured, which a queue twice as long
+// and one half as long are equally far from.
+func (p *problem) error(t *target, o *replay.Outcome) float64 {
+	v := int64(traces.None)
+	switch {
+	case o.TTFT == traces.None:
+	case t.metric == metricTTFT:
+		v = o.TTFT
+	case t.metric == metricDecode:
+		v = o.E2E - o.TTFT
+	case t.metric == metricITL:
+		v = o.ITLP50
+	}
+	if v <= 0 {
+		return missed
+	}
+	return math.Log(float64(v) / t.measured)
+}
+
+// rescale sets each trace's and metric's scale to the spread that a solution
+// leaves.
+func (p *problem) rescale(r []float64) {
+	by := map[[2]int][]float64{}
+	for k, t := range p.targets {
+		key := [2]int{t.trace, int(t.metric)}
+		by[key] = append(by[key], math.Abs(r[k])*p.scale[t.trace][t.metric])
+	}
+	for key, e := range by {
+		slices.Sort(e)
+		p.scale[key[0]][key[1]] = max(1.4826*e[len(e)/2], 0.002)
+	}
+}
+
+// A Result is a fitted fleet and what is known of its constants.
+type Result struct {
+	Fleet     *sim.Fleet
+	Estimates []fit.Estimate
+	// Tried is the hypotheses and the mean loss each was left with; Chosen the one
+	// of the least.
+	Tried          []Tried
+	Chosen         string
+	Targets, Evals int
+	Remarks        []string
+}
+
+// Tried is a hypothesis and its mean loss after a search.
+type Tried struct {
+	Hypothesis string
+	Cost       float64
+}
+
+// Fit moves the base's constants until the traces' requests agree.
+func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result, error) {
+	if o.Draws == 0 {
+		o.Draws = 200
+	}
+	knobs := engineKnobs(base)
+	if o.Steps {
+		knobs = append([]knob{scaleKnob(base)}, hostKnobs(base)...)
+	}
+	knobs = append(knobs, frontEndKnobs(base)...)
+	var best *hypothesis
+	result := &Result{}
+	for _, h := range hypotheses(base, all, o) {
+		b := Clone(base)
+		b.Engine.Async = h.async
+		h.p = newProblem(b, knobs, continued(all, h.spans), o.Seed)
+		if len(h.p.targets) < 5*len(knobs) {
+			return nil, fmt.Errorf("calibrate: %d measured times are too few for %d constants; want at least %d", len(h.p.targets), len(knobs), 5*len(knobs))
+		}
+		var err error
+		if h.s, err = h.p.solve(ctx, h.String(), o.Progress); err != nil {
+			return nil, err
+		}
+		result.Evals += h.s.Evals
+		result.Tried = append(result.Tried, Tried{h.String(), h.s.Cost})
+		if best == nil || h.s.Cost < best.s.Cost {
+			best = h
+		}
+	}
+	result.Targets = len(best.p.targets)
+	best.p.rescale(best.s.Residuals)
+	best.p.start = best.s.X
+	s, err := best.p.solve(ctx, "requests, "+best.String()+", again", o.Progress)
+	if err != nil {
+		return nil, err
+	}
+	result.Chosen = best.String()
+	result.Fleet = best.p.fleet(s.X)
+	result.Fleet.Step.NoiseShare = base.Step.NoiseShare
+	result.estimates(best.p, s, o)
+	return result, nil
+}
+
+// A hypothesis is what is tried besides constants: whether scheduling runs
+// ahead, and how long the load of cut traces went on.
+type hypothesis struct {
+	async bool
+	spans float64
+	p     *problem
+	s     *fit.Solution
+}
+
+func (h *hypothesis) String() string {
+	text := "scheduling in step"
+	if h.async {
+		text = "scheduling one step ahead"
+	}
+	if h.spans > 0 {
+		text += fmt.Sprintf(", arrivals going on for %g spans of the trace", h.spans)
+	}
+	return text
+}
+
+func hypotheses(base *sim.Fleet, all []Trace, o Options) []*hypothesis {
+	var out []*hypothesis
+	late := slices.ContainsFunc(all, func(t Trace) bool { return !t.Closed && t.Late() > mostlyLate })
+	for _, async := range []bool{base.Engine.Async, !base.Engine.Async} {
+		if o.Async && async != base.Engine.Async {
+			continue
+		}
+		out = append(out, &hypothesis{async: async})
+		if late {
+			for _, spans := range []float64{0.5, 1, 2} {
+				out = append(out, &hypothesis{async: async, spans: spans})
+			}
+		}
+	}
+	return out
+}
+
+func continued(all []Trace, spans float64) []Trace {
+	all = slices.Clone(all)
+	for i := range all {
+		if all[i].Late() > mostlyLate {
+			all[i].Recording = all[i].Continued(spans)
+		}
+	}
+	return all
+}
+
+// solve searches with expected scales, then with those that the first search
+// leaves.
+func (p *problem) solve(ctx context.Context, stage string, progress func(string, int, float64)) (*fit.Solution, error) {
+	problem := &fit.Problem{Residuals: p.residuals, Huber: 3}
+	for i := range p.targets {
+		problem.Blocks = append(problem.Blocks, p.targets[i].block)
+		problem.Groups = append(problem.Groups, p.targets[i].group)
+	}
+	for _, k := range p.knobs {
+		problem.Parameters = append(problem.Parameters, fit.Parameter{
+			Name: k.path, Start: k.get(p.base), Low: k.low, High: k.high, Width: k.width, PriorSD: k.prior,
+		})
+	}
+	if p.start != nil {
+		problem.Starts = [][]float64{p.start}
+	}
+	if progress != nil {
+		problem.Progress = func(_, round int, cost float64) { progress(stage, round, cost) }
+	}
+	s, err := problem.Solve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (r *Result) estimates(p *problem, s *fit.Solution, o Options) {
+	draws := s.Draws(o.Draws, o.Seed.Stream("calibrate/draws"))
+	for j, judgement := range s.Judge() {
+		k := p.knobs[j]
+		e := fit.Estimate{Path: k.path, Unit: k.unit, Value: s.X[j], How: "replay of requests through the simulated fleet"}
+		e.Draws = make([]float64, len(draws))
+		for d := range draws {
+			e.Draws[d] = draws[d][j]
+		}
+		e.Low, e.High = fit.Interval(e.Draws)
+		if !judgement.Identified() {
+			e.Verdict, e.Advice = fit.Prior, k.advice
+		}
+		r.Estimates = append(r.Estimates, e)
+	}
+}
