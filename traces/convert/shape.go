@@ -38,7 +38,10 @@ func (s *shaper) take(r *traces.Row) error {
 		}
 		s.started, s.last = true, at
 	}
-	for _, time := range [...]*int64{&r.ScheduledAt, &r.SentAt, &r.FirstTokenAt, &r.EndedAt} {
+	for _, time := range [...]*int64{
+		&r.ScheduledAt, &r.SentAt, &r.ReceivedAt, &r.DecidedAt, &r.DispatchedAt,
+		&r.FirstByteAt, &r.FirstTokenAt, &r.LastTokenAt, &r.EndedAt,
+	} {
 		if *time != traces.None {
 			*time -= s.base
 		}

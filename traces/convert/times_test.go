@@ -108,3 +108,38 @@ func TestNegativeArrowTimesAreKeptAndCounted(t *testing.T) {
 		t.Errorf("got %d and %q, want the row as it is, and counted", rows[0].ScheduledAt, r.Remarks())
 	}
 }
+
+// Every time of a row is moved when times before the start are.
+func TestEveryTimeIsShifted(t *testing.T) {
+	r := traces.NewRow()
+	times := map[string]*int64{
+		"ScheduledAt": &r.ScheduledAt, "SentAt": &r.SentAt, "ReceivedAt": &r.ReceivedAt, "DecidedAt": &r.DecidedAt,
+		"DispatchedAt": &r.DispatchedAt, "FirstByteAt": &r.FirstByteAt, "FirstTokenAt": &r.FirstTokenAt,
+		"LastTokenAt": &r.LastTokenAt, "EndedAt": &r.EndedAt,
+	}
+	for _, at := range times {
+		*at = 1000
+	}
+	r.QueueTime, r.PrefillTime, r.ITLMean, r.SignalAge = 1000, 1000, 1000, 1000
+	got := traces.NewRow()
+	s := &shaper{pass: &pass{opts: &Options{}, report: &Report{}}, base: -7, yield: func(moved traces.Row, _ error) bool {
+		got = moved
+		return true
+	}}
+	if err := s.take(&r); err != nil {
+		t.Fatal(err)
+	}
+	want := r
+	for name, at := range times {
+		if *at != 1007 {
+			t.Errorf("%s: got %d, want 1007", name, *at)
+		}
+	}
+	if got.LastTokenAt != want.LastTokenAt || got.QueueTime != 1000 || got.PrefillTime != 1000 || got.ITLMean != 1000 || got.SignalAge != 1000 {
+		t.Errorf("got %+v, want times moved and durations kept", got)
+	}
+	r = traces.NewRow()
+	if err := s.take(&r); err != nil || r.LastTokenAt != traces.None || r.ReceivedAt != traces.None {
+		t.Errorf("unknown times: got %d, %d and %v, want them unknown", r.LastTokenAt, r.ReceivedAt, err)
+	}
+}
