@@ -26,16 +26,18 @@ type record struct {
 
 type csvRow func(p *pass, c *record, r *traces.Row)
 
-func readCSV(p *pass, columns []string, read csvRow) (err error) {
+// readCSV reads a file that has all columns, and may have the optional ones, whose
+// values are empty where it has not.
+func readCSV(p *pass, columns []string, read csvRow, optional ...string) (err error) {
 	f, err := open(p.file)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	return scanCSV(p, f, columns, read)
+	return scanCSV(p, f, columns, read, optional...)
 }
 
-func scanCSV(p *pass, in io.Reader, columns []string, read csvRow) error {
+func scanCSV(p *pass, in io.Reader, columns []string, read csvRow, optional ...string) error {
 	buffered := bufio.NewReaderSize(in, 64<<10)
 	if start, _ := buffered.Peek(len(bom)); bytes.Equal(start, []byte(bom)) {
 		if _, err := buffered.Discard(len(bom)); err != nil {
@@ -48,12 +50,12 @@ func scanCSV(p *pass, in io.Reader, columns []string, read csvRow) error {
 	if err != nil {
 		return fmt.Errorf("%s: header: %w", p.file, err)
 	}
-	at, err := columnPositions(header, columns)
+	at, err := columnPositions(header, columns, optional)
 	if err != nil {
 		return fileError(p.file, err)
 	}
 	width := len(header)
-	c := record{names: columns, values: make([]string, len(columns))}
+	c := record{names: slices.Concat(columns, optional), values: make([]string, len(at))}
 	for {
 		fields, err := lines.Read()
 		if err == io.EOF {
@@ -94,18 +96,24 @@ func (c *record) take(p *pass, lines *csv.Reader, fields []string, at []int, wid
 	}
 	c.number = line
 	for i, from := range at {
-		c.values[i] = strings.TrimSpace(fields[from])
+		c.values[i] = ""
+		if from >= 0 {
+			c.values[i] = strings.TrimSpace(fields[from])
+		}
 	}
 	return nil
 }
 
-func columnPositions(header, columns []string) ([]int, error) {
-	at := make([]int, len(columns))
-	for i, name := range columns {
-		at[i] = slices.IndexFunc(header, func(h string) bool { return strings.TrimSpace(h) == name })
-		if at[i] < 0 {
+// columnPositions is where the columns stand in the header, then the optional
+// ones, -1 for one that it lacks.
+func columnPositions(header, columns, optional []string) ([]int, error) {
+	at := make([]int, 0, len(columns)+len(optional))
+	for i, name := range slices.Concat(columns, optional) {
+		found := slices.IndexFunc(header, func(h string) bool { return strings.TrimSpace(h) == name })
+		if found < 0 && i < len(columns) {
 			return nil, fmt.Errorf("header has no column %s", name)
 		}
+		at = append(at, found)
 	}
 	return at, nil
 }
@@ -140,6 +148,16 @@ func (c *record) time(name string, unit float64) int64 {
 		return 0
 	}
 	return nanos(v, unit)
+}
+
+// micros reads whole µs since the start of a run or the Unix epoch, as ns.
+func (c *record) micros(name string) int64 {
+	v, err := strconv.ParseInt(c.value(name), 10, 64)
+	if err != nil || v < 0 || v > maxWall*1e6 {
+		c.fault(name, "a whole number of µs, 0 or more")
+		return 0
+	}
+	return v * 1000
 }
 
 // duration reads a time that is not negative.
