@@ -101,7 +101,7 @@ func oneOf(names ...string) parser[string] {
 
 func formats() parser[convert.Format] {
 	var names []string
-	for f := convert.Arrow; f <= convert.KvrouteProbe; f++ {
+	for f := convert.Arrow; f <= convert.VLLMCPU; f++ {
 		names = append(names, f.String())
 	}
 	return parser[convert.Format]{"NAME", "one of " + strings.Join(names, ", "), func(s string) (convert.Format, bool) {

@@ -52,9 +52,9 @@ func (a *app) convertCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE|DIR --out FILE",
 		Short: "Convert a public trace to kvfleet's own form",
-		Long: `Converts a trace: Mooncake, Azure, Weka, RAGPulse, vidur or kvroute, recognised by
-its content, or one of kvfleet's own. Of one that was cut short, every whole row
-is converted, and the exit status tells.`,
+		Long: `Converts a trace: Mooncake, Azure, Weka, RAGPulse, vidur, kvroute, blis,
+LLMServingSim or vllm-cpu, recognised by its content, or one of kvfleet's own. Of
+one that was cut short, every whole row is converted, and the exit status tells.`,
 		Example: "  kvfleet trace convert mooncake.jsonl --spread-bin 3s --out mooncake.arrows",
 		Args:    cobra.ExactArgs(1),
 	}

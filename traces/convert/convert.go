@@ -25,7 +25,8 @@ type Trace struct {
 	opts     Options
 	report   Report
 	surveyed bool
-	earliest int64 // time due or sent in the source, once surveyed; None if none is known
+	earliest int64  // time due or sent in the source, once surveyed; None if none is known
+	clocks   clocks // of a trace that has two, once surveyed
 }
 
 // Open recognises the file or directory at path and checks the options against
@@ -117,19 +118,29 @@ func (t *Trace) NeedTimes() error {
 }
 
 // finished says that the rows of the format have run.
-func (f Format) finished() bool { return f == KvrouteRows || f == KvrouteProbe }
+func (f Format) finished() bool {
+	switch f {
+	case KvrouteRows, KvrouteProbe, Blis, LLMServingSim, VLLMCPU:
+		return true
+	}
+	return false
+}
+
+// twoClocks says that the format's times are of two clocks.
+func (f Format) twoClocks() bool { return f == Blis || f == LLMServingSim }
 
 // Rows is a pass over the rows, in file order; Weka sessions are merged in order
 // of arrival. Times count from the earliest arrival, wherever in the file it is:
-// the first call reads the trace once more to find it. Finished rows, those of
-// kvroute, keep their times unless some are negative, and are then all shifted
-// alike. Rows of kvfleet's own traces are kept as they are. Each pass reads the
+// the first call reads the trace once more to find it, and once more again if its
+// times are of two clocks. Finished rows, those of kvroute, blis, LLMServingSim
+// and vllm-cpu, keep their times unless some are negative, and are then all
+// shifted alike. Rows of kvfleet's own traces are kept as they are. Each pass reads the
 // trace again and resets the Report. A trace that yields nothing is an error.
 func (t *Trace) Rows() traces.Source {
 	return func(yield func(traces.Row, error) bool) {
 		t.survey()
 		t.report = Report{}
-		p := &pass{opts: &t.opts, file: t.Path, report: &t.report}
+		p := &pass{opts: &t.opts, file: t.Path, report: &t.report, clocks: &t.clocks}
 		s := &shaper{pass: p, yield: yield, sorted: t.Format == Weka}
 		switch {
 		case t.earliest == traces.None:
@@ -139,8 +150,13 @@ func (t *Trace) Rows() traces.Source {
 		default:
 			s.base = t.earliest
 		}
-		if t.Format == Azure {
+		switch t.Format {
+		case Azure:
 			t.report.Origin = s.base
+		case Blis:
+			t.report.Origin = t.clocks.ahead
+		case LLMServingSim:
+			t.report.Origin = t.clocks.first
 		}
 		p.emit = s.take
 		err := t.read(p)
@@ -166,7 +182,14 @@ func (t *Trace) survey() {
 	if t.Format == Arrow || t.Format == VidurLengths || t.Format == Weka {
 		return
 	}
-	p := &pass{opts: &t.opts, file: t.Path, report: &Report{}}
+	if t.Format.twoClocks() {
+		// The clocks are the whole file's, whatever of it is taken.
+		_ = t.read(&pass{
+			opts: &Options{MaxErrors: -1}, file: t.Path, report: &Report{}, clocks: &t.clocks,
+			emit: func(*traces.Row) error { return nil },
+		})
+	}
+	p := &pass{opts: &t.opts, file: t.Path, report: &Report{}, clocks: &t.clocks}
 	p.emit = func(r *traces.Row) error {
 		if !t.opts.wants(r) {
 			return nil
@@ -204,6 +227,12 @@ func (t *Trace) read(p *pass) error {
 		return readCSV(p, kvrouteRowColumns, kvrouteRow)
 	case KvrouteProbe:
 		return readCSV(p, kvrouteProbeColumns, kvrouteProbeRow)
+	case Blis:
+		return readCSV(p, blisColumns, blisRow, blisOptional...)
+	case LLMServingSim:
+		return readLines(p, llmservingsimRow)
+	case VLLMCPU:
+		return readCSV(p, vllmCPUColumns, vllmCPURow)
 	}
 	return fmt.Errorf("%s: cannot read format %s", t.Path, t.Format)
 }
@@ -251,6 +280,27 @@ func evidence(f Format, rate float64) []string {
 		}
 	case KvrouteRows, KvrouteProbe:
 		return []string{"finished rows; the source does not state block ids or limits on output"}
+	case Blis:
+		return []string{
+			"finished rows; no prefix identity in the source: every prompt is distinct, no hit rate may be claimed, and cached tokens are not stated",
+			"planned arrivals are of the run's clock, what was measured is of the client's wall clock: they are laid over each other so that no request is sent before it is due and one is sent just then",
+			"the first token is taken to come with the first chunk, which holds the role only; the first text follows within microseconds",
+			"the time between tokens is that from first to last chunk over output_tokens - 1; its median and largest are not stated",
+			"prompt_tokens is what the load asked for, engine_prompt_tokens what the server counted; max_tokens is the output of an answered row",
+			"tenant, class, model, deadline and finish reason are not kept",
+		}
+	case LLMServingSim:
+		return []string{
+			"finished rows; no prefix identity in the source: every prompt is distinct, no hit rate may be claimed",
+			"arrivals are of the wall clock, what the engine did is of its monotonic clock: they are laid over each other so that no request is queued before it arrives and one is queued just then",
+			"the source does not state when requests were due: they are taken to be due when they arrived",
+			"times are the engine's, not a client's; the time between tokens is a mean, its median and largest are not stated",
+		}
+	case VLLMCPU:
+		return []string{
+			"finished rows; prompts are named pieces, so shared prefixes are exact to the token: ids of 16 tokens, whatever the blocks of the engine, and none for a tail of fewer",
+			"only answered requests are in the source",
+		}
 	}
 	return nil
 }

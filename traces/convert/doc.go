@@ -7,6 +7,11 @@
 // the recorded output length. Finding the earliest takes a pass of its own, so a
 // trace is a regular file: a pipe is refused.
 //
+// Rows of kvroute, blis, LLMServingSim and vllm-cpu have run: what came of them is
+// kept. Where arrivals are of one clock and measurements of another, the two are
+// laid over each other, which the trace's Meta says, and no time is taken for one
+// of the other clock.
+//
 // What a source does not hold is left unknown and said in the trace's Meta. In
 // particular Azure and vidur traces say nothing about which prompts share a
 // prefix: their rows have no Blocks, every prompt counts as distinct, and no hit

@@ -17,21 +17,25 @@ type Format uint8
 
 // The formats.
 const (
-	Unknown      Format = iota
-	Arrow               // a kvfleet trace, ".arrows"
-	Mooncake            // JSONL, 512-token chained hash ids
-	Azure               // CSV, Azure LLM inference 2023 and 2024
-	Weka                // JSON, one Claude-Code session a file, or a directory of them
-	RAGPulse            // JSONL, component ids
-	Vidur               // CSV, Splitwise traces as vidur has them
-	VidurLengths        // the same without arrival times
-	KvrouteRows         // CSV, finished rows of a kvroute run
-	KvrouteProbe        // CSV, finished rows of a kvroute single-replica probe
+	Unknown       Format = iota
+	Arrow                // a kvfleet trace, ".arrows"
+	Mooncake             // JSONL, 512-token chained hash ids
+	Azure                // CSV, Azure LLM inference 2023 and 2024
+	Weka                 // JSON, one Claude-Code session a file, or a directory of them
+	RAGPulse             // JSONL, component ids
+	Vidur                // CSV, Splitwise traces as vidur has them
+	VidurLengths         // the same without arrival times
+	KvrouteRows          // CSV, finished rows of a kvroute run
+	KvrouteProbe         // CSV, finished rows of a kvroute single-replica probe
+	Blis                 // CSV, finished rows of blis observe
+	LLMServingSim        // JSONL, finished rows of LLMServingSim's vLLM bench
+	VLLMCPU              // CSV, finished rows of vLLM on a CPU, prompts as named pieces
 )
 
 // String returns the format's name.
 func (f Format) String() string {
-	names := [...]string{"unknown", "arrow", "mooncake", "azure", "weka", "ragpulse", "vidur", "vidur-lengths", "kvroute-rows", "kvroute-probe"}
+	names := [...]string{"unknown", "arrow", "mooncake", "azure", "weka", "ragpulse", "vidur", "vidur-lengths", "kvroute-rows", "kvroute-probe",
+		"blis", "llmservingsim", "vllm-cpu"}
 	if int(f) < len(names) {
 		return names[f]
 	}
@@ -39,8 +43,8 @@ func (f Format) String() string {
 }
 
 // ErrUnknown is what Detect reports of content it does not recognise.
-var ErrUnknown = errors.New("not a trace this program knows; want a kvfleet .arrows, Mooncake or RAGPulse JSONL, " +
-	"Azure, vidur or kvroute CSV, or a Weka session file or a directory of them")
+var ErrUnknown = errors.New("not a trace this program knows; want a kvfleet .arrows, Mooncake, RAGPulse or LLMServingSim JSONL, " +
+	"Azure, vidur, kvroute, blis or vllm-cpu CSV, or a Weka session file or a directory of them")
 
 // Detect recognises the file or directory at path by its content.
 func Detect(path string) (Format, error) {
@@ -124,6 +128,8 @@ func detectJSON(head []byte) (Format, error) {
 			return Unknown, ErrUnknown
 		case "block_size", "hash_id_scope", "requests":
 			return Weka, nil
+		case "input_toks", "queued_ts":
+			return LLMServingSim, nil
 		case "hash_ids":
 			switch t, err := d.Token(); {
 			case err != nil:
@@ -153,6 +159,7 @@ func detectCSV(header string) (Format, error) {
 	}{
 		{Azure, azureColumns}, {Vidur, vidurColumns}, {VidurLengths, vidurColumns[1:]},
 		{KvrouteRows, kvrouteRowColumns}, {KvrouteProbe, kvrouteProbeColumns},
+		{Blis, blisColumns}, {VLLMCPU, vllmCPUColumns},
 	} {
 		if !slices.ContainsFunc(c.columns, func(name string) bool { return !slices.Contains(names, name) }) {
 			return c.format, nil

@@ -68,10 +68,10 @@ func (o *Options) validateFor(path string, f Format) error {
 	if f != Weka && o.Stagger != 0 {
 		fault("only Weka sessions can be staggered, this one is in %s form", f)
 	}
-	if len(o.Sessions) > 0 && (f == Mooncake || f == Azure || f == Vidur || f == VidurLengths || f == KvrouteProbe) {
+	if len(o.Sessions) > 0 && (f == Mooncake || f == Azure || f == Vidur || f == VidurLengths || f == KvrouteProbe || f == LLMServingSim) {
 		fault("%s traces have no sessions to choose from", f)
 	}
-	if (f == KvrouteRows || f == KvrouteProbe) && (o.SpreadBin != 0 || o.RateScale != 0) {
+	if f.finished() && (o.SpreadBin != 0 || o.RateScale != 0) {
 		fault("rows in %s form are finished: their times cannot be spread or scaled", f)
 	}
 	return errors.Join(faults...)

@@ -28,12 +28,13 @@ type Report struct {
 	// trace that states so can have.
 	BeforeStart int
 	// Shifted is how much later all times are than in the source, ns, so that
-	// none is before time 0; a kvroute file may have its first rows there.
+	// none is before time 0; a file of finished rows may have its first there.
 	Shifted int64
 	// CutPieces counts component ids that did not fit the stated prompt length.
 	CutPieces int
-	// Origin is the wall-clock time of the earliest arrival, from which times
-	// count, in ns since the Unix epoch, if the source states it; else 0.
+	// Origin is the wall-clock time from which times count, that of the earliest
+	// arrival or of the start of a finished run, in ns since the Unix epoch, if the
+	// source states it; else 0.
 	Origin int64
 }
 
@@ -91,6 +92,7 @@ type pass struct {
 	unit   string // what rows are counted in; empty is lines
 	report *Report
 	emit   func(*traces.Row) error // its error ends the pass
+	clocks *clocks                 // of the trace, if it has two
 }
 
 // errStop ends a pass that the consumer has seen enough of.
