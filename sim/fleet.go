@@ -29,16 +29,18 @@ type Fleet struct {
 	Step      latency.Params     `yaml:"step"`
 	FrontEnd  FrontEnd           `yaml:"front_end"`
 	Tokenizer workload.Tokenizer `yaml:"tokenizer"`
-	Output    Output             `yaml:"output"`
+	Output    Output             `yaml:"output,omitempty"`
 	Router    RouterSpec         `yaml:"router"`
 	Health    Health             `yaml:"health"`
 	SLO       SLOSpec            `yaml:"slo"`
 	// Thermal is the cards' heat; absent, every card runs at the reference clock.
-	Thermal *Thermal `yaml:"thermal"`
+	Thermal *Thermal `yaml:"thermal,omitempty"`
 
 	// Provenance says, for every number, its unit and where it comes from, by
 	// the number's path in this file; a path stands for all below it.
 	Provenance map[string]Provenance `yaml:"provenance"`
+	// Draws, if a calibration wrote the file, is what else its numbers may be.
+	Draws *Draws `yaml:"draws,omitempty"`
 }
 
 // A Replica is one engine process on one GPU.
@@ -53,6 +55,20 @@ type Replica struct {
 type Provenance struct {
 	Unit   string `yaml:"unit"`
 	Source string `yaml:"source"`
+	// What a calibration adds: the 95% interval (low, high), which rows identified
+	// the number, whether it was measured, kept as a prior, refused or stated, and
+	// the run that would tell it.
+	Interval []float64 `yaml:"interval,omitempty,flow"`
+	Rows     string    `yaml:"rows,omitempty"`
+	Verdict  string    `yaml:"verdict,omitempty"`
+	Advice   string    `yaml:"advice,omitempty"`
+}
+
+// Draws are draws of a fleet's constants from what a calibration knows of them.
+// The values of one draw belong together.
+type Draws struct {
+	Paths  []string    `yaml:"paths"`
+	Values [][]float64 `yaml:"values"` // by draw, in the order of Paths
 }
 
 // A FrontEnd is the engine's API process: a queue, not a constant.
@@ -90,11 +106,11 @@ func (f *FrontEnd) delay(tokens float64) time.Duration {
 type Output struct {
 	// EarlyShares is the share of answers that stop before max_tokens, by turn;
 	// the last entry stands for later turns.
-	EarlyShares []float64 `yaml:"early_shares"`
+	EarlyShares []float64 `yaml:"early_shares,omitempty"`
 	// EarlyTokens is the measured lengths of such answers; one is drawn, scaled
 	// if max_tokens is not EarlyOf.
-	EarlyTokens []int `yaml:"early_tokens"`
-	EarlyOf     int   `yaml:"early_of"`
+	EarlyTokens []int `yaml:"early_tokens,omitempty"`
+	EarlyOf     int   `yaml:"early_of,omitempty"`
 }
 
 // RouterSpec is what the router knows of the fleet and what it costs.
@@ -234,6 +250,9 @@ func (f *Fleet) Validate() error {
 	}
 	if f.Thermal != nil {
 		f.validateThermal(fault)
+	}
+	if f.Draws != nil {
+		f.validateDraws(fault)
 	}
 	return errors.Join(faults...)
 }

@@ -25,9 +25,13 @@ type Recording struct {
 	Judged []bool
 	// Excluded are the rows that are not simulated.
 	Excluded []traces.Finding
+	Left     []traces.Row // those rows
 	Remarks  []string
 	// Closed says that requests waited for answers: they are simulated so.
 	Closed bool
+	// Rest says that nothing ran before: cards start cold, whatever the fleet file
+	// says.
+	Rest bool
 	// Identified says that the rows tell which prompts share a prefix.
 	Identified bool
 
@@ -61,6 +65,7 @@ func Open(path string) (*Recording, error) {
 		return nil, fmt.Errorf("%s: none of its %d rows can be simulated: %v", path, number, r.Excluded[0])
 	}
 	slices.SortStableFunc(r.Rows, func(a, b traces.Row) int { return cmp.Compare(a.SentAt, b.SentAt) })
+	r.Rest = r.Format == convert.KvrouteProbe
 	r.Closed = r.Meta.Cell.Driver == sim.DriverClosed || r.Format == convert.KvrouteProbe
 	if err := r.plan(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -71,12 +76,13 @@ func Open(path string) (*Recording, error) {
 
 // take keeps a row or says why not.
 func (r *Recording) take(number int64, row *traces.Row, ids map[string]int64) {
-	if field, text := contradiction(row); field != "" {
-		r.Excluded = append(r.Excluded, traces.Finding{Row: number, Request: row.RequestID, Field: field, Text: text})
-		return
+	field, text := contradiction(row)
+	if first, twice := ids[row.RequestID]; field == "" && twice {
+		field, text = "request_id", fmt.Sprintf("is that of row %d too", first)
 	}
-	if first, twice := ids[row.RequestID]; twice {
-		r.Excluded = append(r.Excluded, traces.Finding{Row: number, Request: row.RequestID, Field: "request_id", Text: fmt.Sprintf("is that of row %d too", first)})
+	if field != "" {
+		r.Excluded = append(r.Excluded, traces.Finding{Row: number, Request: row.RequestID, Field: field, Text: text})
+		r.Left = append(r.Left, *row)
 		return
 	}
 	ids[row.RequestID] = number

@@ -18,7 +18,14 @@ type Outcome struct {
 	Sent                                      int64
 }
 
-// Simulate runs the recording on a fleet, under a policy as on a command line.
+// None is the outcome of a request that was not served.
+func None() Outcome {
+	return Outcome{TTFT: traces.None, E2E: traces.None, ITLMean: traces.None, ITLP50: traces.None, Queue: traces.None, Cached: traces.None, Ended: traces.None, Sent: traces.None}
+}
+
+// Simulate runs the recording on a fleet. What the trace does not place is placed
+// by the policy, as a command line states it; empty is the trace's own, or
+// least_outstanding.
 // The outcomes are those of Rows, one by one.
 func (r *Recording) Simulate(ctx context.Context, f *sim.Fleet, policy string, s seed.Seed) ([]Outcome, error) {
 	if r.prompts == nil {
@@ -26,11 +33,21 @@ func (r *Recording) Simulate(ctx context.Context, f *sim.Fleet, policy string, s
 	}
 	out := make([]Outcome, len(r.Rows))
 	for i := range out {
-		out[i] = Outcome{TTFT: traces.None, E2E: traces.None, ITLMean: traces.None, ITLP50: traces.None, Queue: traces.None, Cached: traces.None, Ended: traces.None, Sent: traces.None}
+		out[i] = None()
+	}
+	policy, err := r.policy(policy)
+	if err != nil {
+		return nil, err
 	}
 	choice, err := sim.ParsePolicy(policy)
 	if err != nil {
 		return nil, err
+	}
+	if r.Rest && f.Thermal != nil {
+		cold, heat := *f, *f.Thermal
+		heat.Warm = 0
+		cold.Thermal = &heat
+		f = &cold
 	}
 	_, err = sim.Run(ctx, sim.Config{
 		Fleet: f, Policy: choice, Seed: s, Trace: r.prompts, KeepIDs: true,

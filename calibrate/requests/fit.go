@@ -16,9 +16,7 @@ import (
 // A Trace is a recording and how it is simulated.
 type Trace struct {
 	*replay.Recording
-	Policy string // places the requests that the trace does not; empty is least_outstanding
-	// Rest starts the cards cold, whatever the fleet file says: nothing ran before.
-	Rest bool
+	Policy string // as replay.Recording.Simulate takes it
 	// Until, if positive, is the time from which rows are simulated and not fitted,
 	// ns since the run's origin: they are held out.
 	Until int64
@@ -123,7 +121,7 @@ func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *proble
 
 // fleet is the base with the knobs at x.
 func (p *problem) fleet(x []float64) *sim.Fleet {
-	f := Clone(p.base)
+	f := p.base.Copy()
 	for j, k := range p.knobs {
 		k.set(f, x[j])
 	}
@@ -139,28 +137,13 @@ func (p *problem) simulate(x []float64) [][]replay.Outcome {
 	}
 	all := make([][]replay.Outcome, len(p.traces))
 	for t := range p.traces {
-		out, err := p.traces[t].simulate(context.Background(), f, p.seed)
+		out, err := p.traces[t].Simulate(context.Background(), f, p.traces[t].Policy, p.seed)
 		if err != nil {
 			return nil
 		}
 		all[t] = out
 	}
 	return all
-}
-
-// Simulate runs the trace on a fleet.
-func (t *Trace) simulate(ctx context.Context, f *sim.Fleet, s seed.Seed) ([]replay.Outcome, error) {
-	policy := t.Policy
-	if policy == "" {
-		policy = "least_outstanding"
-	}
-	if t.Rest && f.Thermal != nil {
-		g := *f
-		heat := *f.Thermal
-		heat.Warm = 0
-		g.Thermal, f = &heat, &g
-	}
-	return t.Recording.Simulate(ctx, f, policy, s)
 }
 
 // missed is the residual of a request that was measured and not served in
@@ -245,7 +228,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	var best *hypothesis
 	result := &Result{}
 	for _, h := range hypotheses(base, all, o) {
-		b := Clone(base)
+		b := base.Copy()
 		b.Engine.Async = h.async
 		h.p = newProblem(b, knobs, continued(all, h.spans), o.Seed)
 		if len(h.p.targets) < 5*len(knobs) {

@@ -2,7 +2,6 @@ package requests
 
 import (
 	"math"
-	"slices"
 
 	"kvfleet/sim"
 )
@@ -32,13 +31,6 @@ func at(path, unit string, low, high, width float64, advice string, of func(f *s
 func (k knob) pulled(sd float64) knob {
 	k.prior = sd
 	return k
-}
-
-// Clone copies what a fit changes of a fleet.
-func Clone(f *sim.Fleet) *sim.Fleet {
-	g := *f
-	g.Step.DecodeLadder = slices.Clone(f.Step.DecodeLadder)
-	return &g
 }
 
 // line is the ladder as a straight line over the batch: its value at batch 0, in

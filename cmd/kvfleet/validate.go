@@ -18,17 +18,28 @@ type validateOptions struct {
 	json     bool
 	csv      string
 	limits   report.Limits
+	traces   traceCheck
 }
 
 func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:   "validate DIR --measured FILE",
-		Short: "Hold a sweep against measured cells",
-		Long: `Compares DIR/cells.csv with measured cells: goodput, hit rate, TTFT, recomputed
-prefill and winners. Exits with 1 if a limit is broken. Errors are ratios (0.025
-is 2.5%), those of the hit rate differences.`,
-		Example: "  kvfleet validate out/grid --measured ../shared/reference/rtx3090/grid.csv --max-median-error 0.025 --require-winners",
-		Args:    cobra.ExactArgs(1),
+		Use:   "validate [DIR --measured FILE | --fleet FLEET --trace FILE]",
+		Short: "Hold a sweep against measured cells, or a fleet against captured traces",
+		Long: `With a directory, compares DIR/cells.csv with measured cells: goodput, hit rate,
+TTFT, recomputed prefill and winners. Errors are ratios (0.025 is 2.5%), those of
+the hit rate differences.
+
+With --trace, simulates a captured trace's own requests on --fleet and compares
+them one by one. Arrivals, prompts and answer lengths are the trace's; requests go
+to the replica the trace names; where it says how much was cached but not which
+prompts share a prefix, that much is taken as cached. MAPE is the mean over
+requests of |simulated/measured - 1|; the other errors are of means and
+percentiles. REPEAT is how far a second run of the same workload is from this one.
+
+Exits with 1 if a limit is broken.`,
+		Example: `  kvfleet validate out/grid --measured ../shared/reference/rtx3090/grid.csv --max-median-error 0.025 --require-winners
+  kvfleet validate --fleet cpu.yaml --trace rate4_run1.csv --repeat rate4_run2.csv --out requests.csv`,
+		Args: cobra.MaximumNArgs(1),
 	}
 	f := newFlags(c)
 	o := &validateOptions{}
@@ -46,9 +57,29 @@ is 2.5%), those of the hit rate differences.`,
 	one(f, &l.MaxFrozenError, positive(), "max-frozen-error", "limit on the goodput error of prefix_affinity at working set 1, skew 0, whose lead must then lie in the measured range", "")
 	c.Flags().BoolVar(&l.RequireWinners, "require-winners", false, "every decided point must have the right winner")
 	c.Flags().BoolVar(&l.RequireOverlap, "require-overlap", false, "every unstable cell's ranges must overlap")
-	c.RunE = func(_ *cobra.Command, args []string) error { return a.validate(f, o, args[0]) }
+	o.traces.declare(f)
+	complete(c, "fleet", sim.FleetNames())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if len(o.traces.traces) > 0 {
+			for _, dir := range args {
+				f.fault("%s: means nothing with --trace", dir)
+			}
+			f.only(false, "with --trace", gridOnly...)
+			return a.validateTraces(c.Context(), f, &o.traces, o.json)
+		}
+		f.only(false, "without --trace", o.traces.names()...)
+		if len(args) != 1 {
+			f.fault("want a sweep's directory, or --trace")
+			return f.err()
+		}
+		return a.validate(f, o, args[0])
+	}
 	return c
 }
+
+// gridOnly are the flags that only a sweep needs.
+var gridOnly = []string{"measured", "csv", "max-median-error", "max-p90-error", "max-worst-error", "max-hit-rate-median",
+	"max-hit-rate-worst", "max-ttft-p50", "max-ttft-p99", "max-frozen-error", "require-winners", "require-overlap"}
 
 func (a *app) validate(f *flags, o *validateOptions, dir string) error {
 	if o.measured == "" {

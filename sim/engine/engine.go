@@ -21,7 +21,7 @@ type Config struct {
 	// arrival joins the next step.
 	Async bool `yaml:"async_scheduling"`
 	// IdleTTL evicts cached blocks idle for this long; 0 never does.
-	IdleTTL time.Duration `yaml:"idle_ttl"`
+	IdleTTL time.Duration `yaml:"idle_ttl,omitempty"`
 }
 
 // Validate reports every fault at once.
