@@ -172,6 +172,13 @@ func (f *Fleet) Bounds() policies.Bounds {
 	}
 }
 
+// EngineText is the engine's settings in words, as traces record them.
+func (f *Fleet) EngineText() string {
+	e := &f.Engine
+	return fmt.Sprintf("block_size=%d,num_gpu_blocks=%d,max_num_batched_tokens=%d,max_num_seqs=%d,max_model_len=%d",
+		e.BlockSize, e.Blocks, e.TokenBudget, e.MaxSeqs, f.MaxModelLen)
+}
+
 // KVTokens is the fleet's KV capacity as the engines announce it
 // (num_gpu_blocks, the null block included), in tokens: what a working set
 // ratio is a ratio of.

@@ -18,6 +18,12 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 	m := len(s.X)
 	scores, blocks := s.scores()
 	h, _ := s.normal()
+	trust := s.trust()
+	for j := range m {
+		for k := j; k < m; k++ {
+			h.SetSym(j, k, h.At(j, k)*max(0.1, trust[j])*max(0.1, trust[k]))
+		}
+	}
 	inverse := pseudoInverse(h, s.Spread)
 	// A mean of few blocks varies more than its draws do, and the search has
 	// already turned each block's score towards zero.
@@ -164,6 +170,7 @@ func (s *Solution) Judge() []Judgement {
 	rows := len(s.Residuals) - p.priors()
 	variance := s.Spread * s.Spread
 	// In units of the prior, a precision of 1 is what was known before.
+	trust := s.trust()
 	a, alone := mat.NewSymDense(m, nil), make([]float64, m)
 	for j := range m {
 		for k := j; k < m; k++ {
@@ -171,7 +178,7 @@ func (s *Solution) Judge() []Judgement {
 			for i := range rows {
 				sum += s.weights[i] * s.slopes.At(i, j) * s.slopes.At(i, k)
 			}
-			v := sum * prior[j] * prior[k] / variance
+			v := sum * prior[j] * prior[k] / variance * trust[j] * trust[k]
 			if j == k {
 				alone[j] = v
 				v++

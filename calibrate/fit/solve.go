@@ -64,6 +64,7 @@ type Solution struct {
 	Cost      float64 // mean robust loss
 	Evals     int
 	slopes    *mat.Dense // residuals by parameters
+	rough     *mat.Dense // slope above less slope below, likewise
 	weights   []float64
 }
 
@@ -250,7 +251,7 @@ func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution
 func (s *Solution) slope(share float64) {
 	p := s.Problem
 	n, m := len(s.Residuals), len(s.X)
-	s.slopes = mat.NewDense(n, m, nil)
+	s.slopes, s.rough = mat.NewDense(n, m, nil), mat.NewDense(n, m, nil)
 	sides := make([][]float64, 2*m)
 	at := make([]float64, 2*m)
 	Each(2*m, func(k int) {
@@ -276,6 +277,9 @@ func (s *Solution) slope(share float64) {
 		}
 		for i := range n {
 			s.slopes.Set(i, j, (up[i]-down[i])/(a-b))
+			if a != s.X[j] && b != s.X[j] {
+				s.rough.Set(i, j, (up[i]-s.Residuals[i])/(a-s.X[j])-(s.Residuals[i]-down[i])/(s.X[j]-b))
+			}
 		}
 	}
 	s.weights = p.weigh(s.Residuals, s.Spread)
@@ -289,19 +293,43 @@ func (s *Solution) groupSlopes() {
 	p := s.Problem
 	groups := slices.Max(p.Groups) + 1
 	weight, sum := make([]float64, groups), make([]float64, groups)
-	for j := range s.X {
-		clear(weight)
-		clear(sum)
-		for i, g := range p.Groups {
-			weight[g] += s.weights[i]
-			sum[g] += s.weights[i] * s.slopes.At(i, j)
-		}
-		for i, g := range p.Groups {
-			if weight[g] > 0 {
-				s.slopes.Set(i, j, sum[g]/weight[g])
+	for i, g := range p.Groups {
+		weight[g] += s.weights[i]
+	}
+	for _, of := range []*mat.Dense{s.slopes, s.rough} {
+		for j := range s.X {
+			clear(sum)
+			for i, g := range p.Groups {
+				sum[g] += s.weights[i] * of.At(i, j)
+			}
+			for i, g := range p.Groups {
+				if weight[g] > 0 {
+					of.Set(i, j, sum[g]/weight[g])
+				}
 			}
 		}
 	}
+}
+
+// trust is, for every parameter, the root of the share of its slopes' squares
+// that is not noise. A slope is the mean of one above and one below; where it is
+// smooth the two agree, and where it is the noise of a staircase their difference
+// has twelve times the variance of their mean.
+func (s *Solution) trust() []float64 {
+	rows := len(s.Residuals) - s.Problem.priors()
+	out := make([]float64, len(s.X))
+	for j := range out {
+		signal, noise := 0.0, 0.0
+		for i := range rows {
+			v, d := s.slopes.At(i, j), s.rough.At(i, j)
+			signal += s.weights[i] * v * v
+			noise += s.weights[i] * d * d / 12
+		}
+		if signal > 0 {
+			out[j] = math.Sqrt(math.Max(0, 1-noise/signal))
+		}
+	}
+	return out
 }
 
 // normal is the weighted normal matrix and gradient, in units of the widths.

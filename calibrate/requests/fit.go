@@ -71,6 +71,7 @@ type problem struct {
 	scale   [][metrics]float64 // by trace
 	seed    seed.Seed
 	start   []float64 // of the search; nil is the base's
+	rounds  int       // of the search; 0 is fit's own
 }
 
 // mostlyLate is the share of late rows from which leaving them out would leave
@@ -206,7 +207,10 @@ type Result struct {
 	Tried          []Tried
 	Chosen         string
 	Targets, Evals int
-	Remarks        []string
+
+	problem  *problem
+	solution *fit.Solution
+	draws    [][]float64
 }
 
 // Tried is a hypothesis and its mean loss after a search.
@@ -245,17 +249,73 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 		}
 	}
 	result.Targets = len(best.p.targets)
-	best.p.rescale(best.s.Residuals)
-	best.p.start = best.s.X
-	s, err := best.p.solve(ctx, "requests, "+best.String()+", again", o.Progress)
+	result.Chosen = best.String()
+	return result, result.finish(ctx, best, o)
+}
+
+// finish searches again with the scales that the chosen hypothesis left, without
+// the constants that the rows do not tell: those go back to the base's value.
+func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error {
+	p, s := best.p, best.s
+	p.rescale(s.Residuals)
+	for {
+		var err error
+		p.start = s.X
+		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err != nil {
+			return err
+		}
+		r.Evals += s.Evals
+		kept, x := p.knobs[:0:0], s.X[:0:0]
+		for j, judgement := range s.Judge() {
+			k := p.knobs[j]
+			if judgement.Identified() {
+				kept, x = append(kept, k), append(x, s.X[j])
+				continue
+			}
+			r.Estimates = append(r.Estimates, k.untold(p.base, judgement))
+		}
+		if len(kept) == len(p.knobs) {
+			break
+		}
+		p.knobs, s = kept, &fit.Solution{X: x}
+	}
+	r.problem, r.solution = p, s
+	r.draws = s.Draws(o.Draws, o.Seed.Stream("calibrate/draws"))
+	r.Fleet = p.fleet(s.X)
+	r.Fleet.Step.NoiseShare = p.base.Step.NoiseShare
+	r.told(p, s)
+	return nil
+}
+
+// refitRounds bounds the search of a fit without some of its rows, which starts
+// where the one with them ended.
+const refitRounds = 6
+
+// Refit fits again without some rows, from where the fit ended. without says
+// which.
+func (r *Result) Refit(ctx context.Context, without func(trace, row int) bool) (*sim.Fleet, error) {
+	p := *r.problem
+	p.start, p.rounds = r.solution.X, refitRounds
+	p.targets = slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return without(t.trace, t.row) })
+	if len(p.targets) < 2*len(p.knobs) {
+		return nil, fmt.Errorf("calibrate: %d measured times are left of %d, too few for %d constants", len(p.targets), len(r.problem.targets), len(p.knobs))
+	}
+	s, err := p.solve(ctx, "requests, without some rows", nil)
 	if err != nil {
 		return nil, err
 	}
-	result.Chosen = best.String()
-	result.Fleet = best.p.fleet(s.X)
-	result.Fleet.Step.NoiseShare = base.Step.NoiseShare
-	result.estimates(best.p, s, o)
-	return result, nil
+	return p.fleet(s.X), nil
+}
+
+// Draws counts the bootstrap draws.
+func (r *Result) Draws() int { return len(r.draws) }
+
+// Apply sets what the requests told to the k-th draw, on a fleet whose step times
+// are those of the base or a draw of them.
+func (r *Result) Apply(k int, f *sim.Fleet) {
+	for j, knob := range r.problem.knobs {
+		knob.set(f, r.draws[k][j])
+	}
 }
 
 // A hypothesis is what is tried besides constants: whether scheduling runs
@@ -308,7 +368,7 @@ func continued(all []Trace, spans float64) []Trace {
 // solve searches with expected scales, then with those that the first search
 // leaves.
 func (p *problem) solve(ctx context.Context, stage string, progress func(string, int, float64)) (*fit.Solution, error) {
-	problem := &fit.Problem{Residuals: p.residuals, Huber: 3}
+	problem := &fit.Problem{Residuals: p.residuals, Huber: 3, Rounds: p.rounds}
 	for i := range p.targets {
 		problem.Blocks = append(problem.Blocks, p.targets[i].block)
 		problem.Groups = append(problem.Groups, p.targets[i].group)
@@ -331,19 +391,25 @@ func (p *problem) solve(ctx context.Context, stage string, progress func(string,
 	return s, nil
 }
 
-func (r *Result) estimates(p *problem, s *fit.Solution, o Options) {
-	draws := s.Draws(o.Draws, o.Seed.Stream("calibrate/draws"))
-	for j, judgement := range s.Judge() {
-		k := p.knobs[j]
-		e := fit.Estimate{Path: k.path, Unit: k.unit, Value: s.X[j], How: "replay of requests through the simulated fleet"}
-		e.Draws = make([]float64, len(draws))
-		for d := range draws {
-			e.Draws[d] = draws[d][j]
+// untold is the estimate of a constant that the rows do not tell.
+func (k *knob) untold(base *sim.Fleet, j fit.Judgement) fit.Estimate {
+	v := k.get(base)
+	e := fit.Estimate{Path: k.path, Unit: k.unit, Value: v, Low: v, High: v, Verdict: fit.Prior, Advice: k.advice,
+		How: "kept from the base: " + j.String()}
+	if len(j.Partners) > 0 {
+		e.Verdict = fit.Refused
+	}
+	return e
+}
+
+// told adds the estimates of what the rows tell.
+func (r *Result) told(p *problem, s *fit.Solution) {
+	for j, k := range p.knobs {
+		e := fit.Estimate{Path: k.path, Unit: k.unit, Value: s.X[j], How: "replay of the requests through the simulated fleet"}
+		for d := range r.draws {
+			e.Draws = append(e.Draws, r.draws[d][j])
 		}
 		e.Low, e.High = fit.Interval(e.Draws)
-		if !judgement.Identified() {
-			e.Verdict, e.Advice = fit.Prior, k.advice
-		}
 		r.Estimates = append(r.Estimates, e)
 	}
 }

@@ -100,7 +100,8 @@ func engineKnobs(base *sim.Fleet) []knob {
 }
 
 // scaleKnob stretches measured steps: tracing inflates them, and the clock of
-// the run that measured them is not that of the requests.
+// the run that measured them is not that of the requests. It is set on a fleet
+// that has not been stretched.
 func scaleKnob(base *sim.Fleet) knob {
 	k := knob{
 		path: "step.scale", unit: "share", low: 0.8, high: 1.2, width: 0.01,
@@ -108,11 +109,13 @@ func scaleKnob(base *sim.Fleet) knob {
 	}
 	k.get = func(f *sim.Fleet) float64 { return f.Step.WeightsMS / base.Step.WeightsMS }
 	k.set = func(f *sim.Fleet, v float64) {
-		s, b := &f.Step, &base.Step
-		s.WeightsMS, s.DenseTokenMS, s.PairMS = v*b.WeightsMS, v*b.DenseTokenMS, v*b.PairMS
-		s.MixedDecodeMS, s.MixedContextMS, s.EagerMS = v*b.MixedDecodeMS, v*b.MixedContextMS, v*b.EagerMS
+		s := &f.Step
+		for _, x := range []*float64{&s.WeightsMS, &s.DenseTokenMS, &s.PairMS, &s.MixedDecodeMS, &s.MixedContextMS, &s.EagerMS} {
+			*x *= v
+		}
 		for i := range s.DecodeLadder {
-			s.DecodeLadder[i].MS, s.DecodeLadder[i].ContextMS = v*b.DecodeLadder[i].MS, v*b.DecodeLadder[i].ContextMS
+			s.DecodeLadder[i].MS *= v
+			s.DecodeLadder[i].ContextMS *= v
 		}
 	}
 	return k

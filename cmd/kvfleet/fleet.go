@@ -39,11 +39,8 @@ func loadFleet(name string) (fleetFile, error) {
 
 // meta is what a trace records of the fleet.
 func (f fleetFile) meta() traces.Fleet {
-	e := f.Engine
 	return traces.Fleet{
-		Name: f.Name, Hash: f.hash, Replicas: int64(len(f.Replicas)), KVTokens: int64(f.KVTokens()),
-		Engine: fmt.Sprintf("block_size=%d,num_gpu_blocks=%d,max_num_batched_tokens=%d,max_num_seqs=%d,max_model_len=%d",
-			e.BlockSize, e.Blocks, e.TokenBudget, e.MaxSeqs, f.MaxModelLen),
+		Name: f.Name, Hash: f.hash, Replicas: int64(len(f.Replicas)), KVTokens: int64(f.KVTokens()), Engine: f.EngineText(),
 	}
 }
 

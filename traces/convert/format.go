@@ -42,6 +42,9 @@ func (f Format) String() string {
 	return fmt.Sprintf("format(%d)", uint8(f))
 }
 
+// Kvroute says that the rows are of the published fleet's own runs.
+func (f Format) Kvroute() bool { return f == KvrouteRows || f == KvrouteProbe }
+
 // ErrUnknown is what Detect reports of content it does not recognise.
 var ErrUnknown = errors.New("not a trace this program knows; want a kvfleet .arrows, Mooncake, RAGPulse or LLMServingSim JSONL, " +
 	"Azure, vidur, kvroute, blis or vllm-cpu CSV, or a Weka session file or a directory of them")
