@@ -60,6 +60,11 @@ type Params struct {
 	// DecodeLadder is the captured batch sizes in rising order; larger batches
 	// extrapolate the last two rungs.
 	DecodeLadder []Rung `yaml:"decode_ladder"`
+	// DecodeWave is for how many requests the attention of a decode-only step runs
+	// at once: the GPU's multiprocessors by the model's KV heads. 0 is no waves.
+	// DecodeWaveShare of the cost of context comes in whole waves; see Waves.
+	DecodeWave      float64 `yaml:"decode_wave,omitempty"`
+	DecodeWaveShare float64 `yaml:"decode_wave_share,omitempty"`
 	// HostMS and HostRequestMS are the host's share of every step: a constant
 	// and a part per request in the step.
 	HostMS        float64 `yaml:"host_ms"`
@@ -114,6 +119,12 @@ func (p Params) Validate() error {
 	if !(p.NoiseShare >= 0 && p.NoiseShare < 0.5) {
 		faults = append(faults, fmt.Errorf("noise_share: got %v, want 0 to 0.5", p.NoiseShare))
 	}
+	if !(p.DecodeWave == 0 || p.DecodeWave >= 1 && p.DecodeWave <= longestMS) {
+		faults = append(faults, fmt.Errorf("decode_wave: got %v, want 0 or at least 1, at most %g", p.DecodeWave, longestMS))
+	}
+	if !(p.DecodeWaveShare >= 0 && p.DecodeWaveShare <= 1) {
+		faults = append(faults, fmt.Errorf("decode_wave_share: got %v, want 0 to 1", p.DecodeWaveShare))
+	}
 	if len(p.DecodeLadder) == 0 {
 		faults = append(faults, errors.New("decode_ladder: empty, want at least one rung"))
 	}
@@ -125,6 +136,23 @@ func (p Params) Validate() error {
 		positive(fmt.Sprintf("decode_ladder[%d].context_ms", i), r.ContextMS)
 	}
 	return errors.Join(faults...)
+}
+
+// leastWaves is how many waves there are at least before they show: with fewer,
+// attention kernels split long contexts and fill the GPU (FlashAttention 2 does so
+// below 0.8 blocks for each of the two places of a multiprocessor).
+const leastWaves = 1.6
+
+// Waves is what the cost per token of context is multiplied by in a decode-only
+// step of n requests. The last wave takes as long as a full one, however few of
+// its places are taken: 1 where the waves are full, and most where a request too
+// many opens one.
+func (p *Params) Waves(n int) float64 {
+	w, k := p.DecodeWave, float64(n)
+	if w == 0 || k < leastWaves*w {
+		return 1
+	}
+	return 1 + p.DecodeWaveShare*(math.Ceil(k/w)*w/k-1)
 }
 
 // A Chunk is what one prefilling request computes in a step.
@@ -157,8 +185,8 @@ func New(p Params) (*Model, error) {
 	}
 	for _, r := range p.DecodeLadder {
 		for len(m.ladder) <= r.Batch {
+			m.context = append(m.context, FromMillis(r.ContextMS*p.Waves(len(m.ladder))))
 			m.ladder = append(m.ladder, FromMillis(r.MS))
-			m.context = append(m.context, FromMillis(r.ContextMS))
 		}
 	}
 	if n := len(p.DecodeLadder); n > 1 {
@@ -185,8 +213,12 @@ func (m *Model) Decode(n int, compute, memory float64) (base, perToken Ticks) {
 	top := len(m.ladder) - 1
 	rung := min(n, top)
 	base = m.ladder[rung] + Ticks(n-rung)*m.last
+	perToken = m.context[rung]
+	if n > top {
+		perToken = FromMillis(m.p.DecodeLadder[len(m.p.DecodeLadder)-1].ContextMS * m.p.Waves(n))
+	}
 	f := m.p.DecodeComputeShare*compute + (1-m.p.DecodeComputeShare)*memory
-	return scale(base, f), scale(m.context[rung], f)
+	return scale(base, f), scale(perToken, f)
 }
 
 // Mixed returns the GPU time of a step that prefills the chunks and decodes for

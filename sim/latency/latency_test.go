@@ -26,6 +26,7 @@ func TestValidateReportsAllFaults(t *testing.T) {
 		WeightsMS: -1, DenseTokenMS: math.NaN(), TileTokens: 0, PairMS: math.Inf(1), SustainedMS: 0,
 		MixedDecodeMS: -1, MixedContextMS: -1, SustainedShare: -1, EagerMS: -1, PrefillMixedMS: math.NaN(),
 		HostMS: -1, HostRequestMS: -1, ColdStartMS: 1e12, DecodeComputeShare: 1.1, NoiseShare: 0.5,
+		DecodeWave: 0.5, DecodeWaveShare: -0.1,
 		DecodeLadder: []Rung{{Batch: 4, MS: 1, ContextMS: 1}, {Batch: 4, MS: 0, ContextMS: -1}},
 	}
 	err := bad.Validate()
@@ -35,7 +36,7 @@ func TestValidateReportsAllFaults(t *testing.T) {
 	for _, name := range []string{
 		"weights_ms", "dense_token_ms", "tile_tokens", "pair_ms", "sustained_ms", "mixed_decode_ms", "mixed_context_ms",
 		"sustained_share", "eager_ms", "prefill_mixed_ms", "host_ms", "host_request_ms", "cold_start_ms",
-		"decode_compute_share", "noise_share", "decode_ladder[1].batch", "decode_ladder[1].ms", "decode_ladder[1].context_ms",
+		"decode_compute_share", "noise_share", "decode_wave", "decode_wave_share", "decode_ladder[1].batch", "decode_ladder[1].ms", "decode_ladder[1].context_ms",
 	} {
 		if !strings.Contains("\n"+err.Error(), "\n"+name+":") {
 			t.Errorf("got\n%v\nwant a line about %s", err, name)
@@ -123,6 +124,23 @@ func TestDecodeLadder(t *testing.T) {
 	for n, want := range map[int]float64{1: 8, 3: 7, 4: 7, 100: 7} {
 		if base, _ := m.Decode(n, 1, 1); base != FromMillis(want) {
 			t.Errorf("%d requests on a falling ladder: got %d ticks, want %d", n, base, FromMillis(want))
+		}
+	}
+}
+
+// TestDecodeWaves: the last wave costs as much as a full one, from 1.6 waves on,
+// beyond the ladder too.
+func TestDecodeWaves(t *testing.T) {
+	p := plain()
+	p.DecodeWave, p.DecodeWaveShare = 2.5, 0.6
+	m := model(t, p)
+	for n, want := range map[int]float64{1: 1, 3: 1, 4: 1 + 0.6*0.25, 5: 1, 6: 1 + 0.6*0.25, 10: 1, 11: 1 + 0.6*1.5/11} {
+		base, per := m.Decode(n, 1, 1)
+		if off := float64(per) - 2.4e-4*want*1e6*1024; math.Abs(off) > 1 {
+			t.Errorf("%d requests: got %d ticks a token, want %.0f", n, per, 2.4e-4*want*1e6*1024)
+		}
+		if without, _ := model(t, plain()).Decode(n, 1, 1); base != without {
+			t.Errorf("%d requests: waves changed what is no context from %d to %d", n, without, base)
 		}
 	}
 }
