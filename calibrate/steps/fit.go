@@ -158,14 +158,14 @@ func Fit(ctx context.Context, l *Log, base latency.Params, o Options) (*Result, 
 	r.Tiles = m.tiles
 	for _, g := range r.Regions {
 		if n := g.HeldOut.Rows; n > 0 && n < fewInRegion {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %d shapes, too few to judge; held out, the worst is off by %s", g.Name, n, share(g.HeldOut.Worst)))
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: too few shapes to judge, %d; held out, the worst is off by %s", g.Name, n, share(g.HeldOut.Worst)))
 		}
 	}
 	if m.solution == nil {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d shapes that prefill, want %d: their constants are the base file's", len(prefill), few))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("shapes that prefill: got %d, want at least %d; their constants are the base file's", len(prefill), few))
 	}
 	if d == nil {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("%d shapes that only decode, want %d of two kinds: the decode ladder is the base file's", len(decode), few/2))
+		r.Warnings = append(r.Warnings, fmt.Sprintf("shapes that only decode: got %d, want at least %d that differ; the decode ladder is the base file's", len(decode), few/2))
 	}
 	e := estimator{Result: r, log: l, base: base, draws: o.Draws, rng: rng}
 	e.mixed(m, prefill)
