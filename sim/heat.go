@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"kvfleet/sim/thermal"
@@ -23,6 +24,37 @@ type chassis struct {
 // steadyWork is what cards did before a run that starts warm: they were never
 // idle, and half of it was prefill. The split moves a card's power by little.
 var steadyWork = thermal.Activity{Busy: 1, Prefill: 0.5}
+
+// heldLength is how long Held looks, after the preheating.
+const (
+	heldPreheat = 10 * time.Minute
+	heldLength  = 10 * time.Minute
+)
+
+// Held is the share of the time, 0 to 1, for which steady work on all cards lets
+// the hottest one be held by its temperature limit, in a room of that many
+// degrees Celsius. The error names what is wrong with the cards.
+func (t *Thermal) Held(ambientC float64) (float64, error) {
+	cards, err := thermal.New(t.Cards, t.Coupling, ambientC)
+	if err != nil {
+		return 0, err
+	}
+	work := make([]thermal.Activity, len(t.Cards))
+	for i := range work {
+		work[i] = steadyWork
+	}
+	cards.Preheat(heldPreheat, work)
+	held := make([]int, len(work))
+	for at := heatEvery; at <= heldLength; at += heatEvery {
+		cards.Advance(at, work)
+		for i := range held {
+			if cards.Throttled(i) {
+				held[i]++
+			}
+		}
+	}
+	return float64(slices.Max(held)) * heatEvery.Seconds() / heldLength.Seconds(), nil
+}
 
 // warmUp builds the chassis and, if the fleet file says so, brings them to the
 // temperatures of a fleet that has been working.

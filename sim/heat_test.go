@@ -2,9 +2,7 @@ package sim
 
 import (
 	"testing"
-	"time"
 
-	"kvfleet/sim/thermal"
 )
 
 // The room's temperature is not published and thermal.csv does not fix it. The
@@ -15,30 +13,11 @@ import (
 func TestAmbientIsTheWarmestThatHoldsNoCard(t *testing.T) {
 	f := loadReference(t)
 	held := func(ambient float64) float64 {
-		cards, err := thermal.New(f.Thermal.Cards, f.Thermal.Coupling, ambient)
+		share, err := f.Thermal.Held(ambient)
 		if err != nil {
 			t.Fatal(err)
 		}
-		work := make([]thermal.Activity, len(f.Thermal.Cards))
-		for i := range work {
-			work[i] = steadyWork
-		}
-		cards.Preheat(10*time.Minute, work)
-		seconds := make([]int, len(work))
-		const length = 600
-		for s := range length {
-			cards.Advance(time.Duration(s+1)*time.Second, work)
-			for i := range seconds {
-				if cards.Throttled(i) {
-					seconds[i]++
-				}
-			}
-		}
-		worst := 0
-		for _, n := range seconds {
-			worst = max(worst, n)
-		}
-		return float64(worst) / length
+		return share
 	}
 	for a := f.Thermal.AmbientC - 2; a <= f.Thermal.AmbientC+3; a += 0.5 {
 		share := held(a)

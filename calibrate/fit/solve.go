@@ -35,6 +35,8 @@ type Problem struct {
 	// one block stand or fall together in the bootstrap. Nil takes every residual
 	// by itself.
 	Blocks []int
+	// Weights, if not nil, are how much each residual counts; nil is 1 each.
+	Weights []float64
 	// Groups, if not nil, says for each residual which group it is of, from 0: rows
 	// that the same constants move alike. The slopes of a group's residuals are
 	// then taken to be their mean. A chaotic simulator needs that: whatever moves
@@ -156,19 +158,28 @@ func (p *Problem) loss(r []float64, spread float64) float64 {
 		return math.Inf(1)
 	}
 	rows := len(r) - p.priors()
-	sum := 0.0
+	sum, total := 0.0, 0.0
 	for i, v := range r {
 		if i >= rows {
 			sum += v * v * spread * spread
 			continue
 		}
+		w := p.weight(i)
+		total += w
 		if a, d := math.Abs(v), p.huber()*spread; a > d {
-			sum += d * (2*a - d)
+			sum += w * d * (2*a - d)
 		} else {
-			sum += v * v
+			sum += w * v * v
 		}
 	}
-	return sum / float64(max(1, rows))
+	return sum / max(1e-12, total)
+}
+
+func (p *Problem) weight(i int) float64 {
+	if p.Weights == nil {
+		return 1
+	}
+	return p.Weights[i]
 }
 
 func (p *Problem) weigh(r []float64, spread float64) []float64 {
@@ -179,9 +190,9 @@ func (p *Problem) weigh(r []float64, spread float64) []float64 {
 		case i >= rows:
 			w[i] = spread * spread
 		case a > d:
-			w[i] = d / a
+			w[i] = p.weight(i) * d / a
 		default:
-			w[i] = 1
+			w[i] = p.weight(i)
 		}
 	}
 	return w

@@ -66,3 +66,12 @@ func (r *Recording) Continued(spans float64) *Recording {
 	}
 	return &c
 }
+
+// Users counts a closed loop's users.
+func (r *Recording) Users() int {
+	seen := map[int32]bool{}
+	for i := range r.Rows {
+		seen[r.Rows[i].VirtualUser] = true
+	}
+	return len(seen)
+}

@@ -146,8 +146,41 @@ func (r *Recording) plan() error {
 	}
 	if r.Closed {
 		r.follow()
+	} else {
+		r.findCut()
 	}
 	return nil
+}
+
+// findCut looks for a trace that begins in the midst of a run: its first requests
+// are later turns, and nothing says what ran beside them. Those of the first
+// moments, and of the last, are simulated and not compared.
+func (r *Recording) findCut() {
+	first := &r.Rows[0]
+	if first.Turn <= 0 || first.CachedTokens == traces.None || first.CachedTokens == 0 {
+		return
+	}
+	var e2e []int64
+	for i := range r.Rows {
+		if d := r.Rows[i].E2E(); r.Judged[i] && d != traces.None {
+			e2e = append(e2e, d)
+		}
+	}
+	if len(e2e) == 0 {
+		return
+	}
+	slices.Sort(e2e)
+	margin := 2 * e2e[len(e2e)*9/10]
+	from, to := first.SentAt+margin, r.Rows[len(r.Rows)-1].SentAt-margin
+	left := 0
+	for i := range r.Rows {
+		if at := r.Rows[i].SentAt; r.Judged[i] && (at < from || at > to) {
+			r.Judged[i] = false
+			left++
+		}
+	}
+	r.Remarks = append(r.Remarks, fmt.Sprintf("begins in the midst of a run (its first request is a turn %d with %d tokens cached): the %d requests of its first and last %.1f s are not compared, since what ran beside them is not in it",
+		first.Turn, first.CachedTokens, left, float64(margin)/1e9))
 }
 
 // follow lets each user's requests wait for the one before.

@@ -44,9 +44,12 @@ const (
 	expectedDecode = 0.01
 )
 
-// A target is one measured time of one row.
+// A target is one measured time: of one row, or the mean of some. A closed loop
+// of several users is chaotic: who waits for whom is another matter in every run,
+// and only means say something.
 type target struct {
 	trace, row int
+	rows       []int // whose mean it is; nil is row alone
 	metric     metric
 	measured   float64 // ns
 	block      int     // rows that stand or fall together
@@ -87,6 +90,10 @@ func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *proble
 	block := 0
 	for t, trace := range all {
 		p.scale = append(p.scale, [metrics]float64{expectedTTFT, expectedDecode, expectedDecode})
+		if trace.Closed && trace.Users() > 1 {
+			block = p.means(t, block) + 1
+			continue
+		}
 		served := trace.Served()
 		if trace.Late() > mostlyLate {
 			served = math.MaxInt64 // how the load went on is part of the search
@@ -118,6 +125,42 @@ func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *proble
 	}
 	p.group()
 	return p
+}
+
+// means adds a closed loop's targets: the mean times of every blockRows requests
+// that ended while all users were at work.
+func (p *problem) means(t, block int) int {
+	trace := &p.traces[t]
+	served := trace.Rows[len(trace.Rows)-1].SentAt
+	var rows []int
+	flush := func() {
+		var ttft, decode float64
+		for _, i := range rows {
+			r := &trace.Rows[i]
+			ttft += float64(r.TTFT()) / float64(len(rows))
+			decode += float64(r.EndedAt-r.FirstTokenAt) / float64(len(rows))
+		}
+		add := func(m metric, v float64) {
+			p.targets = append(p.targets, target{trace: t, row: rows[0], rows: rows, metric: m, measured: v, block: block})
+		}
+		add(metricTTFT, ttft)
+		add(metricDecode, decode)
+		block++
+		rows = nil
+	}
+	for i := range trace.Rows {
+		r := &trace.Rows[i]
+		if !trace.Judged[i] || r.EndedAt == traces.None || r.EndedAt > served || r.OutputTokens < 2 {
+			continue
+		}
+		if rows = append(rows, i); len(rows) == blockRows {
+			flush()
+		}
+	}
+	if len(rows) > blockRows/2 {
+		flush()
+	}
+	return block
 }
 
 // fleet is the base with the knobs at x.
@@ -158,45 +201,102 @@ func (p *problem) residuals(x []float64) []float64 {
 		return nil
 	}
 	r := make([]float64, len(p.targets))
-	for k, t := range p.targets {
-		o := &all[t.trace][t.row]
-		r[k] = p.error(&t, o) / p.scale[t.trace][t.metric]
+	for k := range p.targets {
+		t := &p.targets[k]
+		r[k] = t.error(all[t.trace]) / p.scale[t.trace][t.metric]
 	}
 	return r
 }
 
 // error is the logarithm of simulated over measured, which a queue twice as long
 // and one half as long are equally far from.
-func (p *problem) error(t *target, o *replay.Outcome) float64 {
-	v := int64(traces.None)
-	switch {
-	case o.TTFT == traces.None:
-	case t.metric == metricTTFT:
-		v = o.TTFT
-	case t.metric == metricDecode:
-		v = o.E2E - o.TTFT
-	case t.metric == metricITL:
-		v = o.ITLP50
+func (t *target) error(out []replay.Outcome) float64 {
+	v := t.of(&out[t.row])
+	if t.rows != nil {
+		v = 0
+		for _, i := range t.rows {
+			v += max(0, t.of(&out[i])) / float64(len(t.rows))
+		}
 	}
 	if v <= 0 {
 		return missed
 	}
-	return math.Log(float64(v) / t.measured)
+	return math.Log(v / t.measured)
 }
 
-// rescale sets each trace's and metric's scale to the spread that a solution
-// leaves.
-func (p *problem) rescale(r []float64) {
-	by := map[[2]int][]float64{}
-	for k, t := range p.targets {
-		key := [2]int{t.trace, int(t.metric)}
-		by[key] = append(by[key], math.Abs(r[k])*p.scale[t.trace][t.metric])
+// of is the target's time of one simulated request, ns; 0 or less if there is
+// none.
+func (t *target) of(o *replay.Outcome) float64 {
+	switch {
+	case o.TTFT == traces.None:
+		return 0
+	case t.metric == metricTTFT:
+		return float64(o.TTFT)
+	case t.metric == metricDecode:
+		return float64(o.E2E - o.TTFT)
 	}
-	for key, e := range by {
+	return float64(o.ITLP50)
+}
+
+// rescale sets each trace's and metric's scale to the spread of its errors: about
+// zero, or about the median of each group before anything was fitted.
+func (p *problem) rescale(r []float64, fitted bool) {
+	type key struct{ trace, metric, group int }
+	by := map[key][]float64{}
+	for k := range p.targets {
+		t := &p.targets[k]
+		g := key{t.trace, int(t.metric), t.group}
+		if fitted {
+			g.group = 0
+		}
+		by[g] = append(by[g], r[k]*p.scale[t.trace][t.metric])
+	}
+	spread := map[key][]float64{}
+	for g, e := range by {
+		middle := 0.0
+		if !fitted {
+			slices.Sort(e)
+			middle = e[len(e)/2]
+		}
+		k := key{g.trace, g.metric, 0}
+		for _, v := range e {
+			spread[k] = append(spread[k], math.Abs(v-middle))
+		}
+	}
+	for k, e := range spread {
 		slices.Sort(e)
-		p.scale[key[0]][key[1]] = max(1.4826*e[len(e)/2], 0.002)
+		p.scale[k.trace][k.metric] = min(max(1.4826*e[len(e)/2], leastSpread), mostSpread)
 	}
 }
+
+// discrepancy is how far the model's own form may be off in one metric of one
+// trace, as a share: an error that all its rows have in common, however many they
+// are.
+const discrepancy = 0.01
+
+// weights let each metric of each trace count by what is known of its mean: n
+// rows of spread s with one discrepancy d between them all weigh 1/(s^2/n + d^2),
+// not n/s^2.
+func (p *problem) weights() []float64 {
+	n := map[[2]int]float64{}
+	for i := range p.targets {
+		n[[2]int{p.targets[i].trace, int(p.targets[i].metric)}]++
+	}
+	w := make([]float64, len(p.targets))
+	for i := range p.targets {
+		t := &p.targets[i]
+		d := discrepancy / p.scale[t.trace][t.metric]
+		w[i] = 1 / (1 + n[[2]int{t.trace, int(t.metric)}]*d*d)
+	}
+	return w
+}
+
+// leastSpread and mostSpread bound what a metric is taken to be good for: below
+// the first, the model's own form is what is off; above the second, the base is.
+const (
+	leastSpread = 0.004
+	mostSpread  = 0.3
+)
 
 // A Result is a fitted fleet and what is known of its constants.
 type Result struct {
@@ -230,6 +330,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	}
 	knobs = append(knobs, frontEndKnobs(base)...)
 	var best *hypothesis
+	var scale [][metrics]float64
 	result := &Result{}
 	for _, h := range hypotheses(base, all, o) {
 		b := base.Copy()
@@ -239,6 +340,14 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 			return nil, fmt.Errorf("calibrate: %d measured times are too few for %d constants; want at least %d", len(h.p.targets), len(knobs), 5*len(knobs))
 		}
 		var err error
+		// Costs compare in one scale, whatever the hypothesis.
+		if scale == nil {
+			if r := h.p.residuals(h.p.at()); r != nil {
+				h.p.rescale(r, false)
+			}
+			scale = h.p.scale
+		}
+		h.p.scale = scale
 		if h.s, err = h.p.solve(ctx, h.String(), o.Progress); err != nil {
 			return nil, err
 		}
@@ -257,10 +366,12 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 // the constants that the rows do not tell: those go back to the base's value.
 func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error {
 	p, s := best.p, best.s
-	p.rescale(s.Residuals)
 	for {
-		var err error
 		p.start = s.X
+		if residuals := p.residuals(s.X); residuals != nil {
+			p.rescale(residuals, true)
+		}
+		var err error
 		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err != nil {
 			return err
 		}
@@ -365,6 +476,18 @@ func continued(all []Trace, spans float64) []Trace {
 	return all
 }
 
+// at is where the search starts.
+func (p *problem) at() []float64 {
+	if p.start != nil {
+		return p.start
+	}
+	x := make([]float64, len(p.knobs))
+	for j, k := range p.knobs {
+		x[j] = k.get(p.base)
+	}
+	return x
+}
+
 // solve searches with expected scales, then with those that the first search
 // leaves.
 func (p *problem) solve(ctx context.Context, stage string, progress func(string, int, float64)) (*fit.Solution, error) {
@@ -373,14 +496,13 @@ func (p *problem) solve(ctx context.Context, stage string, progress func(string,
 		problem.Blocks = append(problem.Blocks, p.targets[i].block)
 		problem.Groups = append(problem.Groups, p.targets[i].group)
 	}
+	problem.Weights = p.weights()
 	for _, k := range p.knobs {
 		problem.Parameters = append(problem.Parameters, fit.Parameter{
 			Name: k.path, Start: k.get(p.base), Low: k.low, High: k.high, Width: k.width, PriorSD: k.prior,
 		})
 	}
-	if p.start != nil {
-		problem.Starts = [][]float64{p.start}
-	}
+	problem.Starts = [][]float64{p.at()}
 	if progress != nil {
 		problem.Progress = func(_, round int, cost float64) { progress(stage, round, cost) }
 	}
