@@ -31,6 +31,9 @@ type Options struct {
 	// Async says that the base states whether scheduling runs ahead; otherwise both
 	// are tried.
 	Async bool
+	// Ambient lets the room's temperature move, about the base's: telemetry does not
+	// tell it, and requests of a warm fleet beside those of a cold card may.
+	Ambient bool
 	// Draws is how many bootstrap draws intervals rest on; 0 is 200.
 	Draws    int
 	Progress func(stage string, round int, cost float64)
@@ -75,6 +78,8 @@ type problem struct {
 	seed    seed.Seed
 	start   []float64 // of the search; nil is the base's
 	rounds  int       // of the search; 0 is fit's own
+	starts  [][]float64
+	polish  int
 }
 
 // mostlyLate is the share of late rows from which leaving them out would leave
@@ -307,6 +312,7 @@ type Result struct {
 	Tried          []Tried
 	Chosen         string
 	Targets, Evals int
+	Cost           float64 // mean loss at the end, in units of what the targets are good for
 
 	problem  *problem
 	solution *fit.Solution
@@ -329,6 +335,9 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 		knobs = append([]knob{scaleKnob(base)}, hostKnobs(base)...)
 	}
 	knobs = append(knobs, frontEndKnobs(base)...)
+	if o.Ambient && base.Thermal != nil {
+		knobs = append(knobs, ambientKnob())
+	}
 	var best *hypothesis
 	var scale [][metrics]float64
 	result := &Result{}
@@ -372,7 +381,10 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 			p.rescale(residuals, true)
 		}
 		var err error
-		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err != nil {
+		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err == nil {
+			s, err = p.scatter(ctx, s, o)
+		}
+		if err != nil {
 			return err
 		}
 		r.Evals += s.Evals
@@ -391,11 +403,36 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 		p.knobs, s = kept, &fit.Solution{X: x}
 	}
 	r.problem, r.solution = p, s
+	r.Cost = s.Cost
 	r.draws = s.Draws(o.Draws, o.Seed.Stream("calibrate/draws"))
 	r.Fleet = p.fleet(s.X)
 	r.Fleet.Step.NoiseShare = p.base.Step.NoiseShare
 	r.told(p, s)
 	return nil
+}
+
+// starts is how many further points the last search starts from, scattered about
+// where it ended, and polishing how many evaluations a simplex search may add.
+const (
+	starts    = 3
+	polishing = 300
+)
+
+// scatter searches from points about a solution and returns the best end,
+// polished: a staircase has many places that look like the bottom.
+func (p *problem) scatter(ctx context.Context, s *fit.Solution, o Options) (*fit.Solution, error) {
+	rng := o.Seed.Stream("calibrate/starts")
+	q := *p
+	for range starts {
+		x := slices.Clone(s.X)
+		for j, k := range p.knobs {
+			x[j] += 2 * k.width * rng.NormFloat64()
+		}
+		q.starts = append(q.starts, x)
+	}
+	q.starts = append(q.starts, s.X)
+	q.polish = polishing
+	return q.solve(ctx, "requests, from scattered points", o.Progress)
 }
 
 // refitRounds bounds the search of a fit without some of its rows, which starts
@@ -502,7 +539,10 @@ func (p *problem) solve(ctx context.Context, stage string, progress func(string,
 			Name: k.path, Start: k.get(p.base), Low: k.low, High: k.high, Width: k.width, PriorSD: k.prior,
 		})
 	}
-	problem.Starts = [][]float64{p.at()}
+	problem.Starts, problem.Polish = p.starts, p.polish
+	if problem.Starts == nil {
+		problem.Starts = [][]float64{p.at()}
+	}
 	if progress != nil {
 		problem.Progress = func(_, round int, cost float64) { progress(stage, round, cost) }
 	}

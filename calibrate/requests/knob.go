@@ -152,3 +152,13 @@ func frontEndKnobs(base *sim.Fleet) []knob {
 			func(f *sim.Fleet) *float64 { return &f.FrontEnd.StreamMS }).pulled(0.2),
 	}
 }
+
+// ambientSD is how well the room is known before, in degrees.
+const ambientSD = 4
+
+// ambientKnob is the temperature of the room.
+func ambientKnob() knob {
+	return at("thermal.ambient_c", "degrees Celsius", 0, 45, 2,
+		"log the room's temperature, or add requests of a fleet that has been at work for an hour",
+		func(f *sim.Fleet) *float64 { return &f.Thermal.AmbientC }).pulled(ambientSD)
+}
