@@ -58,7 +58,8 @@ type Result struct {
 	// InSample compares the fitted traces, Held what was not fitted: held files, or
 	// the traces' parts of time, each predicted from the others.
 	InSample, Held []*judge.Comparison
-	Refused        []string // what the data cannot say, and the run that would
+	Outcomes       [][]replay.Outcome // by recording, of the calibrated fleet
+	Refused        []string           // what the data cannot say, and the run that would
 	Warnings       []string
 	Recordings     []*replay.Recording // as in Inputs.Traces, then Inputs.Hold
 }
@@ -233,6 +234,14 @@ func (r *run) requests() error {
 		Progress: func(stage string, round int, cost float64) {
 			r.o.Progress(stage, fmt.Sprintf("round %d: loss %.4f", round+1, cost))
 		},
+	}
+	if r.Steps != nil {
+		o.StepSD = map[string]float64{}
+		for _, e := range r.Steps.Estimates {
+			if e.Verdict == fit.Measured {
+				o.StepSD[e.Path] = (e.High - e.Low) / (2 * 1.96)
+			}
+		}
 	}
 	result, err := requests.Fit(r.ctx, r.base, r.traces, o)
 	if err != nil {

@@ -21,6 +21,7 @@ func (r *run) judge() error {
 		if err != nil {
 			return err
 		}
+		r.Outcomes = append(r.Outcomes, out)
 		c := judge.Compare(filepath.Base(rec.Path), rec, out, nil)
 		r.floor(c, rec)
 		if i < len(r.Inputs.Traces) {

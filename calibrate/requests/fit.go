@@ -31,6 +31,9 @@ type Options struct {
 	// Async says that the base states whether scheduling runs ahead; otherwise both
 	// are tried.
 	Async bool
+	// StepSD is the standard deviation that a step log leaves of a constant, by its
+	// path: these move along, about what the log says.
+	StepSD map[string]float64
 	// Ambient lets the room's temperature move, about the base's: telemetry does not
 	// tell it, and requests of a warm fleet beside those of a cold card may.
 	Ambient bool
@@ -150,6 +153,9 @@ func (p *problem) means(t, block int) int {
 		}
 		add(metricTTFT, ttft)
 		add(metricDecode, decode)
+		if quiet := quietGap(rows, func(i int) float64 { return float64(trace.Rows[i].ITLP50) }); quiet > 0 {
+			add(metricITL, quiet)
+		}
 		block++
 		rows = nil
 	}
@@ -217,7 +223,9 @@ func (p *problem) residuals(x []float64) []float64 {
 // and one half as long are equally far from.
 func (t *target) error(out []replay.Outcome) float64 {
 	v := t.of(&out[t.row])
-	if t.rows != nil {
+	if t.rows != nil && t.metric == metricITL {
+		v = quietGap(t.rows, func(i int) float64 { return t.of(&out[i]) })
+	} else if t.rows != nil {
 		v = 0
 		for _, i := range t.rows {
 			v += max(0, t.of(&out[i])) / float64(len(t.rows))
@@ -227,6 +235,22 @@ func (t *target) error(out []replay.Outcome) float64 {
 		return missed
 	}
 	return math.Log(v / t.measured)
+}
+
+// quietGap is the lowest decile of the requests' median gaps: of those that
+// mostly ran beside answers and not beside prompts. 0 if that is not known.
+func quietGap(rows []int, gap func(i int) float64) float64 {
+	var all []float64
+	for _, i := range rows {
+		if g := gap(i); g > 0 {
+			all = append(all, g)
+		}
+	}
+	if len(all) < len(rows)/2 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[len(all)/10]
 }
 
 // of is the target's time of one simulated request, ns; 0 or less if there is
@@ -274,14 +298,11 @@ func (p *problem) rescale(r []float64, fitted bool) {
 	}
 }
 
-// discrepancy is how far the model's own form may be off in one metric of one
-// trace, as a share: an error that all its rows have in common, however many they
-// are.
-const discrepancy = 0.01
+// mostRows is how many rows of one metric of one trace count in full. The model's
+// form is off by a share of what the rows scatter by, and that error all of them
+// have in common, however many they are: n rows weigh as 1/(1/n + 1/mostRows).
+const mostRows = 25
 
-// weights let each metric of each trace count by what is known of its mean: n
-// rows of spread s with one discrepancy d between them all weigh 1/(s^2/n + d^2),
-// not n/s^2.
 func (p *problem) weights() []float64 {
 	n := map[[2]int]float64{}
 	for i := range p.targets {
@@ -289,9 +310,7 @@ func (p *problem) weights() []float64 {
 	}
 	w := make([]float64, len(p.targets))
 	for i := range p.targets {
-		t := &p.targets[i]
-		d := discrepancy / p.scale[t.trace][t.metric]
-		w[i] = 1 / (1 + n[[2]int{t.trace, int(t.metric)}]*d*d)
+		w[i] = 1 / (1 + n[[2]int{p.targets[i].trace, int(p.targets[i].metric)}]/mostRows)
 	}
 	return w
 }
@@ -299,7 +318,7 @@ func (p *problem) weights() []float64 {
 // leastSpread and mostSpread bound what a metric is taken to be good for: below
 // the first, the model's own form is what is off; above the second, the base is.
 const (
-	leastSpread = 0.004
+	leastSpread = 0.01
 	mostSpread  = 0.3
 )
 
@@ -332,7 +351,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	}
 	knobs := engineKnobs(base)
 	if o.Steps {
-		knobs = append([]knob{scaleKnob(base)}, hostKnobs(base)...)
+		knobs = append(append(jointKnobs(base, o.StepSD), scaleKnob(base)), hostKnobs(base)...)
 	}
 	knobs = append(knobs, frontEndKnobs(base)...)
 	if o.Ambient && base.Thermal != nil {
@@ -356,7 +375,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 			}
 			scale = h.p.scale
 		}
-		h.p.scale = scale
+		h.p.scale, h.p.rounds = scale, triedRounds
 		if h.s, err = h.p.solve(ctx, h.String(), o.Progress); err != nil {
 			return nil, err
 		}
@@ -375,23 +394,20 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 // the constants that the rows do not tell: those go back to the base's value.
 func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error {
 	p, s := best.p, best.s
+	var err error
 	for {
-		p.start = s.X
+		p.start, p.rounds = s.X, 0
 		if residuals := p.residuals(s.X); residuals != nil {
-			p.rescale(residuals, true)
+			p.rescale(residuals, false)
 		}
-		var err error
-		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err == nil {
-			s, err = p.scatter(ctx, s, o)
-		}
-		if err != nil {
+		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err != nil {
 			return err
 		}
 		r.Evals += s.Evals
 		kept, x := p.knobs[:0:0], s.X[:0:0]
 		for j, judgement := range s.Judge() {
 			k := p.knobs[j]
-			if judgement.Identified() {
+			if judgement.Identified() || k.joint {
 				kept, x = append(kept, k), append(x, s.X[j])
 				continue
 			}
@@ -402,6 +418,10 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 		}
 		p.knobs, s = kept, &fit.Solution{X: x}
 	}
+	if s, err = p.scatter(ctx, s, o); err != nil {
+		return err
+	}
+	r.Evals += s.Evals
 	r.problem, r.solution = p, s
 	r.Cost = s.Cost
 	r.draws = s.Draws(o.Draws, o.Seed.Stream("calibrate/draws"))
@@ -434,6 +454,9 @@ func (p *problem) scatter(ctx context.Context, s *fit.Solution, o Options) (*fit
 	q.polish = polishing
 	return q.solve(ctx, "requests, from scattered points", o.Progress)
 }
+
+// triedRounds bounds the search of a hypothesis: enough to tell it from others.
+const triedRounds = 12
 
 // refitRounds bounds the search of a fit without some of its rows, which starts
 // where the one with them ended.
@@ -568,6 +591,9 @@ func (k *knob) untold(base *sim.Fleet, j fit.Judgement) fit.Estimate {
 func (r *Result) told(p *problem, s *fit.Solution) {
 	for j, k := range p.knobs {
 		e := fit.Estimate{Path: k.path, Unit: k.unit, Value: s.X[j], How: "replay of the requests through the simulated fleet"}
+		if k.joint {
+			e.How += ", about what the step log says"
+		}
 		for d := range r.draws {
 			e.Draws = append(e.Draws, r.draws[d][j])
 		}

@@ -17,6 +17,7 @@ type knob struct {
 	get       func(f *sim.Fleet) float64
 	set       func(f *sim.Fleet, v float64)
 	advice    string // the run that would tell it
+	joint     bool   // a step log tells it too
 }
 
 func at(path, unit string, low, high, width float64, advice string, of func(f *sim.Fleet) *float64) knob {
@@ -97,6 +98,30 @@ func engineKnobs(base *sim.Fleet) []knob {
 		at("step.cold_start_ms", "ms", 0, 4*level, 0.1*level,
 			"add a run of single requests with pauses", func(f *sim.Fleet) *float64 { return &f.Step.ColdStartMS }).pulled(level),
 	}
+}
+
+// jointKnobs are constants of the step log that the requests know too: they move
+// about what the log says by as much as it leaves open. Their values are the
+// log's, before they are stretched.
+func jointKnobs(base *sim.Fleet, sd map[string]float64) []knob {
+	var out []knob
+	for _, k := range []knob{
+		at("step.dense_token_ms", "ms per token", 0, 0, 0, "", func(f *sim.Fleet) *float64 { return &f.Step.DenseTokenMS }),
+		at("step.pair_ms", "ms per query-key pair", 0, 0, 0, "", func(f *sim.Fleet) *float64 { return &f.Step.PairMS }),
+		at("step.mixed_decode_ms", "ms per decoding request", 0, 0, 0, "", func(f *sim.Fleet) *float64 { return &f.Step.MixedDecodeMS }),
+		at("step.mixed_context_ms", "ms per token of context", 0, 0, 0, "", func(f *sim.Fleet) *float64 { return &f.Step.MixedContextMS }),
+	} {
+		s := sd[k.path]
+		if s <= 0 {
+			continue
+		}
+		v := k.get(base)
+		k.low, k.high, k.width, k.prior = math.Max(v/10, v-5*s), v+5*s, s, s
+		k.joint = true
+		k.advice = "add steps of the log's rarest shapes"
+		out = append(out, k)
+	}
+	return out
 }
 
 // scaleKnob stretches measured steps: tracing inflates them, and the clock of

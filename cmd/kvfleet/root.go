@@ -29,7 +29,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.AddCommand(
-		a.sweepCommand(), a.mapCommand(), a.validateCommand(), a.runCommand(), a.traceCommand(),
+		a.sweepCommand(), a.mapCommand(), a.calibrateCommand(), a.validateCommand(), a.runCommand(), a.traceCommand(),
 		a.fleetsCommand(), a.policiesCommand(), a.versionCommand(),
 	)
 	return root
