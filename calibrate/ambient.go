@@ -6,15 +6,13 @@ import (
 	"kvfleet/calibrate/fit"
 )
 
-// roomC is the room that telemetry is taken to come from, degrees Celsius.
-// Telemetry of cards that are all loaded alike fits rooms of 15 to 25 alike: what
-// the room gains, the heat sinks lose.
-const roomC = 20
-
-// The rooms that ambient tries, degrees Celsius, and its step.
+// The rooms that telemetry of cards that are all loaded alike fits alike, degrees
+// Celsius: what the room gains, the heat sinks lose. The middle is the one it is
+// taken to come from.
 const (
-	coldestRoom = 5.0
-	warmestRoom = 45.0
+	coldestRoom = 15.0
+	warmestRoom = 25.0
+	roomC       = (coldestRoom + warmestRoom) / 2
 	roomStep    = 0.5
 )
 
@@ -26,10 +24,11 @@ const heldShare = 0.5
 // from the heat sinks, so it is bounded from the other side: cells in which a card
 // was held for over half of its time are set aside, and the cells that were kept
 // come from a room no warmer than the warmest in which steady work holds none so
-// long.
+// long. What is left is from there down to the coldest room that the telemetry
+// fits; the requests move it further, within a degree or so.
 func (r *run) ambient() error {
 	t := r.base.Thermal
-	best := coldestRoom
+	bound := coldestRoom
 	for c := coldestRoom; c <= warmestRoom; c += roomStep {
 		share, err := t.Held(c)
 		if err != nil {
@@ -38,12 +37,12 @@ func (r *run) ambient() error {
 		if share > heldShare {
 			break
 		}
-		best = c
+		bound = c
 	}
-	t.AmbientC = best
+	t.AmbientC = (coldestRoom + bound) / 2
 	r.Estimates = append(r.Estimates, fit.Estimate{
-		Path: "thermal.ambient_c", Unit: "degrees Celsius", Value: best, Low: best, High: best, Verdict: fit.Prior,
-		How:    fmt.Sprintf("not measured: the warmest half degree in which steady work holds no card by its temperature limit for over half the time, the published rule for setting cells aside; the telemetry is taken to come from a room of %d", roomC),
+		Path: "thermal.ambient_c", Unit: "degrees Celsius", Value: t.AmbientC, Low: t.AmbientC, High: t.AmbientC, Verdict: fit.Prior,
+		How:    fmt.Sprintf("not measured: the middle between %g degrees, the coldest room that fits the telemetry, and %g, the warmest in which steady work holds no card by its temperature limit for over half the time (the published rule for setting cells aside)", coldestRoom, bound),
 		Advice: "log the room's temperature with the telemetry",
 	})
 	return nil

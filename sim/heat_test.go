@@ -2,7 +2,6 @@ package sim
 
 import (
 	"testing"
-
 )
 
 // The room's temperature is not published and thermal.csv does not fix it. The

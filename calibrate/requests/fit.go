@@ -17,9 +17,6 @@ import (
 type Trace struct {
 	*replay.Recording
 	Policy string // as replay.Recording.Simulate takes it
-	// Until, if positive, is the time from which rows are simulated and not fitted,
-	// ns since the run's origin: they are held out.
-	Until int64
 }
 
 // Options of a fit. The zero value fits everything with the defaults.
@@ -60,6 +57,14 @@ type target struct {
 	measured   float64 // ns
 	block      int     // rows that stand or fall together
 	group      int     // rows that the same constants move alike
+	regime     regime
+}
+
+// A regime is rows of one trace and metric that the model is right or wrong about
+// together, and that scatter alike: prompts that had as much to compute.
+type regime struct {
+	trace, work int
+	metric      metric
 }
 
 type metric uint8
@@ -68,6 +73,8 @@ const (
 	metricTTFT metric = iota
 	metricDecode
 	metricITL
+	metricMeanTTFT // of blockRows requests in a row
+	metricMeanDecode
 	metrics
 )
 
@@ -77,7 +84,7 @@ type problem struct {
 	knobs   []knob
 	traces  []Trace
 	targets []target
-	scale   [][metrics]float64 // by trace
+	scale   map[regime]float64
 	seed    seed.Seed
 	start   []float64 // of the search; nil is the base's
 	rounds  int       // of the search; 0 is fit's own
@@ -94,25 +101,26 @@ const mostlyLate = 0.2
 const blockRows = 20
 
 func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *problem {
-	p := &problem{base: base, knobs: knobs, traces: all, seed: s}
+	p := &problem{base: base, knobs: knobs, traces: all, seed: s, scale: map[regime]float64{}}
 	block := 0
 	for t, trace := range all {
-		p.scale = append(p.scale, [metrics]float64{expectedTTFT, expectedDecode, expectedDecode})
 		if trace.Closed && trace.Users() > 1 {
-			block = p.means(t, block) + 1
+			block = p.means(t, block, trace.Rows[len(trace.Rows)-1].SentAt, true) + 1
 			continue
 		}
 		served := trace.Served()
 		if trace.Late() > mostlyLate {
 			served = math.MaxInt64 // how the load went on is part of the search
 		}
+		p.means(t, block, served, false)
 		n := 0
 		for i := range trace.Rows {
 			r := &trace.Rows[i]
-			if !trace.Judged[i] || trace.Until > 0 && r.SentAt >= trace.Until {
+			if !trace.Judged[i] || r.EndedAt == traces.None {
 				continue
 			}
-			if n++; n%blockRows == 0 {
+			if n++; n > blockRows {
+				n = 1
 				block++
 			}
 			add := func(m metric, v int64) {
@@ -132,36 +140,50 @@ func newProblem(base *sim.Fleet, knobs []knob, all []Trace, s seed.Seed) *proble
 		block++
 	}
 	p.group()
+	for i := range p.targets {
+		t := &p.targets[i]
+		p.scale[t.regime] = expectedDecode
+		if t.metric == metricTTFT || t.metric == metricMeanTTFT {
+			p.scale[t.regime] = expectedTTFT
+		}
+	}
 	return p
 }
 
-// means adds a closed loop's targets: the mean times of every blockRows requests
-// that ended while all users were at work.
-func (p *problem) means(t, block int) int {
+// means adds the mean times of every blockRows requests in a row that ended by the
+// time served; of a closed loop, with its quietest gaps. It returns the last
+// block's number.
+func (p *problem) means(t, block int, served int64, closed bool) int {
 	trace := &p.traces[t]
-	served := trace.Rows[len(trace.Rows)-1].SentAt
 	var rows []int
 	flush := func() {
-		var ttft, decode float64
+		ttft, decode, whole := 0.0, 0.0, 0
 		for _, i := range rows {
 			r := &trace.Rows[i]
 			ttft += float64(r.TTFT()) / float64(len(rows))
 			decode += float64(r.EndedAt-r.FirstTokenAt) / float64(len(rows))
+			if r.EndedAt <= served && r.OutputTokens > 1 {
+				whole++
+			}
 		}
 		add := func(m metric, v float64) {
 			p.targets = append(p.targets, target{trace: t, row: rows[0], rows: rows, metric: m, measured: v, block: block})
 		}
-		add(metricTTFT, ttft)
-		add(metricDecode, decode)
-		if quiet := quietGap(rows, func(i int) float64 { return float64(trace.Rows[i].ITLP50) }); quiet > 0 {
-			add(metricITL, quiet)
+		add(metricMeanTTFT, ttft)
+		if whole == len(rows) {
+			add(metricMeanDecode, decode)
+		}
+		if closed {
+			if quiet := quietGap(rows, func(i int) float64 { return float64(trace.Rows[i].ITLP50) }); quiet > 0 {
+				add(metricITL, quiet)
+			}
 		}
 		block++
 		rows = nil
 	}
 	for i := range trace.Rows {
 		r := &trace.Rows[i]
-		if !trace.Judged[i] || r.EndedAt == traces.None || r.EndedAt > served || r.OutputTokens < 2 {
+		if !trace.Judged[i] || r.EndedAt == traces.None || closed && (r.EndedAt > served || r.OutputTokens < 2) {
 			continue
 		}
 		if rows = append(rows, i); len(rows) == blockRows {
@@ -214,7 +236,7 @@ func (p *problem) residuals(x []float64) []float64 {
 	r := make([]float64, len(p.targets))
 	for k := range p.targets {
 		t := &p.targets[k]
-		r[k] = t.error(all[t.trace]) / p.scale[t.trace][t.metric]
+		r[k] = t.error(all[t.trace]) / p.scale[t.regime]
 	}
 	return r
 }
@@ -259,58 +281,56 @@ func (t *target) of(o *replay.Outcome) float64 {
 	switch {
 	case o.TTFT == traces.None:
 		return 0
-	case t.metric == metricTTFT:
+	case t.metric == metricTTFT, t.metric == metricMeanTTFT:
 		return float64(o.TTFT)
-	case t.metric == metricDecode:
+	case t.metric == metricDecode, t.metric == metricMeanDecode:
 		return float64(o.E2E - o.TTFT)
 	}
 	return float64(o.ITLP50)
 }
 
-// rescale sets each trace's and metric's scale to the spread of its errors: about
-// zero, or about the median of each group before anything was fitted.
-func (p *problem) rescale(r []float64, fitted bool) {
-	type key struct{ trace, metric, group int }
+// rescale sets each regime's scale to the spread of its errors about the median of
+// each group: what the rows scatter by, whatever the model gets wrong of them all.
+func (p *problem) rescale(r []float64) {
+	type key struct {
+		regime
+		group int
+	}
 	by := map[key][]float64{}
 	for k := range p.targets {
 		t := &p.targets[k]
-		g := key{t.trace, int(t.metric), t.group}
-		if fitted {
-			g.group = 0
-		}
-		by[g] = append(by[g], r[k]*p.scale[t.trace][t.metric])
+		g := key{t.regime, t.group}
+		by[g] = append(by[g], r[k]*p.scale[t.regime])
 	}
-	spread := map[key][]float64{}
+	spread := map[regime][]float64{}
 	for g, e := range by {
-		middle := 0.0
-		if !fitted {
-			slices.Sort(e)
-			middle = e[len(e)/2]
-		}
-		k := key{g.trace, g.metric, 0}
-		for _, v := range e {
-			spread[k] = append(spread[k], math.Abs(v-middle))
-		}
-	}
-	for k, e := range spread {
 		slices.Sort(e)
-		p.scale[k.trace][k.metric] = min(max(1.4826*e[len(e)/2], leastSpread), mostSpread)
+		middle := e[len(e)/2]
+		for _, v := range e {
+			spread[g.regime] = append(spread[g.regime], math.Abs(v-middle))
+		}
 	}
+	scale := map[regime]float64{}
+	for g, e := range spread {
+		slices.Sort(e)
+		scale[g] = min(max(1.4826*e[len(e)/2], leastSpread), mostSpread)
+	}
+	p.scale = scale
 }
 
-// mostRows is how many rows of one metric of one trace count in full. The model's
-// form is off by a share of what the rows scatter by, and that error all of them
-// have in common, however many they are: n rows weigh as 1/(1/n + 1/mostRows).
+// mostRows is how many rows of one regime count in full. The model's form is off
+// by a share of what the rows scatter by, and that error all of them have in
+// common, however many they are: n rows weigh as 1/(1/n + 1/mostRows).
 const mostRows = 25
 
 func (p *problem) weights() []float64 {
-	n := map[[2]int]float64{}
+	n := map[regime]float64{}
 	for i := range p.targets {
-		n[[2]int{p.targets[i].trace, int(p.targets[i].metric)}]++
+		n[p.targets[i].regime]++
 	}
 	w := make([]float64, len(p.targets))
 	for i := range p.targets {
-		w[i] = 1 / (1 + n[[2]int{p.targets[i].trace, int(p.targets[i].metric)}]/mostRows)
+		w[i] = 1 / (1 + n[p.targets[i].regime]/mostRows)
 	}
 	return w
 }
@@ -358,7 +378,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 		knobs = append(knobs, ambientKnob())
 	}
 	var best *hypothesis
-	var scale [][metrics]float64
+	var scale map[regime]float64
 	result := &Result{}
 	for _, h := range hypotheses(base, all, o) {
 		b := base.Copy()
@@ -371,7 +391,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 		// Costs compare in one scale, whatever the hypothesis.
 		if scale == nil {
 			if r := h.p.residuals(h.p.at()); r != nil {
-				h.p.rescale(r, false)
+				h.p.rescale(r)
 			}
 			scale = h.p.scale
 		}
@@ -398,7 +418,7 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 	for {
 		p.start, p.rounds = s.X, 0
 		if residuals := p.residuals(s.X); residuals != nil {
-			p.rescale(residuals, false)
+			p.rescale(residuals)
 		}
 		if s, err = p.solve(ctx, "requests, "+best.String()+", again", o.Progress); err != nil {
 			return err

@@ -27,8 +27,13 @@ func (p *problem) group() {
 				continue
 			}
 			k := key{trace: t, metric: g.metric, load: load[g.row], length: length[g.row]}
+			g.regime = regime{trace: t, metric: g.metric}
+			if g.rows != nil {
+				k.load, k.length = cutMean(load, g.rows), 0
+			}
 			if g.metric == metricTTFT {
 				k.work = work[g.row]
+				g.regime.work = work[g.row]
 			}
 			n, ok := numbers[k]
 			if !ok {
@@ -56,6 +61,15 @@ func cut(values []float64, shares ...float64) []int {
 		}
 	}
 	return out
+}
+
+// cutMean is the group that the rows are in on average.
+func cutMean(groups, rows []int) int {
+	sum := 0
+	for _, i := range rows {
+		sum += groups[i]
+	}
+	return sum / len(rows)
 }
 
 // inFlight is how many requests were under way when each was sent, the rows

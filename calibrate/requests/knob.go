@@ -179,11 +179,13 @@ func frontEndKnobs(base *sim.Fleet) []knob {
 }
 
 // ambientSD is how well the room is known before, in degrees.
-const ambientSD = 4
+const ambientSD = 1
 
 // ambientKnob is the temperature of the room.
 func ambientKnob() knob {
-	return at("thermal.ambient_c", "degrees Celsius", 0, 45, 2,
+	k := at("thermal.ambient_c", "degrees Celsius", 0, 45, 2,
 		"log the room's temperature, or add requests of a fleet that has been at work for an hour",
 		func(f *sim.Fleet) *float64 { return &f.Thermal.AmbientC }).pulled(ambientSD)
+	k.joint = true
+	return k
 }
