@@ -109,6 +109,26 @@ func (f *Fleet) validateDraws(fault func(string, ...any)) {
 	}
 }
 
+// FirstDraws are the fleets of the first n draws.
+func (f *Fleet) FirstDraws(n int) ([]*Fleet, error) {
+	have := 0
+	if f.Draws != nil {
+		have = len(f.Draws.Values)
+	}
+	if have < n {
+		return nil, fmt.Errorf("fleet %s has %d draws, want %d: kvfleet calibrate writes them into its fleet file (draws: what the measured constants may be, together)", f.Name, have, n)
+	}
+	var fleets []*Fleet
+	for k := range n {
+		g, err := f.Draw(k)
+		if err != nil {
+			return nil, err
+		}
+		fleets = append(fleets, g)
+	}
+	return fleets, nil
+}
+
 // Draw is the fleet with the constants of its calibration's k-th draw.
 func (f *Fleet) Draw(k int) (*Fleet, error) {
 	if f.Draws == nil || k < 0 || k >= len(f.Draws.Values) {

@@ -21,14 +21,18 @@ var ErrOtherSweep = errors.New("the directory holds another sweep")
 
 // A cellKey names a cell of a sweep.
 type cellKey struct {
+	draw                   int // 0 is the fleet itself
 	driver                 string
 	load, workingSet, skew float64
 	policy, parameters     string
 	repetition             int
 }
 
-func keyOf(c *report.Cell) cellKey {
-	return cellKey{c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, c.Parameters, c.Repetition}
+// keyOf is the key of a cell of the fleet itself.
+func keyOf(c *report.Cell) cellKey { return sampleKey(&report.Sample{Cell: *c}) }
+
+func sampleKey(c *report.Sample) cellKey {
+	return cellKey{c.Draw, c.Driver, c.Load, c.WorkingSet, c.Skew, c.Policy, c.Parameters, c.Repetition}
 }
 
 // A plan is a sweep's identity: two sweeps with equal plans give equal cells, in
@@ -47,6 +51,7 @@ type plan struct {
 	Shape       float64   `json:"shape,omitempty"`
 	Think       string    `json:"think,omitempty"`
 	Repetitions int       `json:"repetitions"`
+	Samples     int       `json:"fleet_samples,omitempty"`
 	Window      string    `json:"window"`
 	Warmup      string    `json:"warmup"`
 	Seed        uint64    `json:"seed"`
@@ -58,7 +63,7 @@ func (c *SweepConfig) plan() plan {
 		WorkingSets: slices.Clone(c.WorkingSets), Skews: slices.Clone(c.Skews),
 		Users: slices.Clone(c.Users), Rates: slices.Clone(c.Rates),
 		Arrivals: c.Arrivals, Shape: c.Shape,
-		Repetitions: c.Repetitions, Window: c.Window.String(), Warmup: c.Warmup.String(), Seed: uint64(c.Seed),
+		Repetitions: c.Repetitions, Samples: c.FleetSamples, Window: c.Window.String(), Warmup: c.Warmup.String(), Seed: uint64(c.Seed),
 	}
 	if len(c.Rates) > 0 {
 		p.Think = c.Think.String()
@@ -79,21 +84,16 @@ func (p *plan) sort() {
 	slices.Sort(p.Rates)
 }
 
-// A store is a sweep's directory: finished cells in cells.csv, and those of the
-// call under way in cells.part.csv, written as they finish.
+// A store is a sweep's directory: its plan, the fleet's own cells, and those of the
+// fleet's draws.
 type store struct {
-	dir     string
 	begunBy string // the plan's program
 	have    map[cellKey]bool
-	cells   []report.Cell
-	part    *os.File
+	cells   *sheet
+	samples *sheet // nil of a sweep without draws
 }
 
-const (
-	planFile  = "plan.json"
-	cellsFile = "cells.csv"
-	partFile  = "cells.part.csv"
-)
+const planFile = "plan.json"
 
 // openStore makes or resumes the directory.
 func openStore(cfg *SweepConfig, jobs []job) (*store, error) {
@@ -104,26 +104,60 @@ func openStore(cfg *SweepConfig, jobs []job) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{dir: cfg.Dir, begunBy: begunBy, have: map[cellKey]bool{}}
+	s := &store{begunBy: begunBy, have: map[cellKey]bool{}, cells: &sheet{dir: cfg.Dir}}
+	if cfg.FleetSamples > 0 {
+		s.samples = &sheet{dir: cfg.Dir, drawn: true}
+	}
 	wanted := map[cellKey]bool{}
 	for _, j := range jobs {
 		wanted[cfg.key(j)] = true
 	}
-	for _, name := range []string{cellsFile, partFile} {
-		if err := s.load(name, wanted); err != nil {
+	for _, sheet := range s.sheets() {
+		if err := sheet.find(s.have, wanted); err != nil {
 			return nil, err
 		}
 	}
-	// The cells found in a part file move to cells.csv before a new part begins.
-	if err := s.write(); err != nil {
-		return nil, err
+	for _, sheet := range s.sheets() {
+		if err := sheet.begin(); err != nil {
+			return nil, err
+		}
 	}
-	part, err := os.Create(filepath.Join(s.dir, partFile))
-	if err != nil {
-		return nil, err
-	}
-	s.part = part
 	return s, nil
+}
+
+func (s *store) sheets() []*sheet {
+	if s.samples == nil {
+		return []*sheet{s.cells}
+	}
+	return []*sheet{s.cells, s.samples}
+}
+
+func (s *store) has(k cellKey) bool { return s.have[k] }
+
+// add keeps a finished cell, on disk before it returns. Draw 0 is the fleet itself.
+func (s *store) add(c report.Sample) error {
+	to := s.cells
+	if c.Draw > 0 {
+		to = s.samples
+	}
+	if err := to.add(c); err != nil {
+		return err
+	}
+	s.have[sampleKey(&c)] = true
+	return nil
+}
+
+// close sorts everything into cells.csv and samples.csv.
+func (s *store) close() (cells []report.Cell, samples []report.Sample, err error) {
+	for _, sheet := range s.sheets() {
+		if err := sheet.close(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if s.samples != nil {
+		samples = s.samples.rows
+	}
+	return cellsOf(s.cells.rows), samples, nil
 }
 
 // checkPlan refuses a directory of another sweep and writes the plan into a new
@@ -133,8 +167,10 @@ func checkPlan(cfg *SweepConfig) (string, error) {
 	path := filepath.Join(cfg.Dir, planFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
-		if _, err := os.Stat(filepath.Join(cfg.Dir, cellsFile)); err == nil {
-			return "", fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
+		for _, name := range []string{cellsFile, samplesFile} {
+			if _, err := os.Stat(filepath.Join(cfg.Dir, name)); err == nil {
+				return "", fmt.Errorf("sweep: %s has cells and no %s: %w", cfg.Dir, planFile, ErrOtherSweep)
+			}
 		}
 		return want.Program, traces.WriteWhole(path, want.text())
 	}
@@ -177,84 +213,4 @@ func differing(got, want plan) string {
 		return "its form"
 	}
 	return strings.Join(names, ", ")
-}
-
-// load reads finished cells. A line that a killed process left unfinished at the
-// end of a part file is simulated again.
-func (s *store) load(name string, wanted map[cellKey]bool) error {
-	path := filepath.Join(s.dir, name)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if name == partFile {
-		text = text[:bytes.LastIndexByte(text, '\n')+1]
-	}
-	if len(text) == 0 || name == partFile && bytes.Count(text, []byte("\n")) == 1 {
-		return nil // killed before its first row was whole
-	}
-	cells, err := report.DecodeCells(bytes.NewReader(text), path)
-	if err != nil {
-		return err
-	}
-	for _, c := range cells {
-		k := keyOf(&c)
-		if !wanted[k] {
-			return fmt.Errorf("sweep: %s has a cell this sweep has not (%s, working set %v, skew %v): %w", path, c.Policy, c.WorkingSet, c.Skew, ErrOtherSweep)
-		}
-		if !s.have[k] {
-			s.have[k] = true
-			s.cells = append(s.cells, c)
-		}
-	}
-	return nil
-}
-
-func (s *store) has(k cellKey) bool { return s.have[k] }
-
-// add keeps a finished cell, on disk before it returns.
-func (s *store) add(c report.Cell) error {
-	var line bytes.Buffer
-	if err := report.WriteCells(&line, []report.Cell{c}); err != nil {
-		return err
-	}
-	text := line.Bytes()
-	if at, _ := s.part.Seek(0, 1); at > 0 {
-		text = text[bytes.IndexByte(text, '\n')+1:] // the header is there
-	}
-	if _, err := s.part.Write(text); err != nil {
-		return err
-	}
-	s.have[keyOf(&c)] = true
-	s.cells = append(s.cells, c)
-	return nil
-}
-
-// close sorts everything into cells.csv.
-func (s *store) close() ([]report.Cell, error) {
-	if err := s.part.Close(); err != nil {
-		return nil, err
-	}
-	if err := s.write(); err != nil {
-		return nil, err
-	}
-	if err := os.Remove(filepath.Join(s.dir, partFile)); err != nil {
-		return nil, err
-	}
-	return s.cells, nil
-}
-
-func (s *store) write() error {
-	if len(s.cells) == 0 {
-		return nil
-	}
-	slices.SortFunc(s.cells, report.CompareCells)
-	var text bytes.Buffer
-	if err := report.WriteCells(&text, s.cells); err != nil {
-		return err
-	}
-	return traces.WriteWhole(filepath.Join(s.dir, cellsFile), text.Bytes())
 }

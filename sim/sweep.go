@@ -34,30 +34,41 @@ type SweepConfig struct {
 	Window, Warmup time.Duration // as in Config
 	Seed           seed.Seed
 
+	// FleetSamples is how many of the fleet's draws are simulated beside the fleet
+	// itself, every cell once under each, into samples.csv. A draw's cells have the
+	// seed, the epochs and the prompts of the fleet's own, working sets in KV tokens
+	// of the fleet's own; so what differs is the constants' doing. All repetitions
+	// are simulated: whether policies are within each other's spread is then judged
+	// under a draw as it is under the fleet.
+	FleetSamples int
+
 	// Workers is how many cells are simulated at once; 0 is one. It changes no
 	// number.
 	Workers int
-	// Dir receives plan.json and cells.csv. Cells it already holds are not
-	// simulated again.
+	// Dir receives plan.json and cells.csv, and samples.csv of the draws. Cells it
+	// already holds are not simulated again.
 	Dir string
 	// Progress is told of each finished cell, one at a time; nil is silent.
 	Progress func(SweepProgress)
 }
 
-// SweepProgress is how far a sweep is.
+// SweepProgress is how far a sweep is. A cell counts once under the fleet and once
+// under every draw.
 type SweepProgress struct {
 	Done, Total int   // cells, those found finished included
 	Skipped     int   // cells found finished
 	Requests    int64 // simulated by this call so far, warm-up included
+	Draw        int   // that Cell is of; 0 is the fleet itself
 	Cell        report.Cell
 }
 
 // A SweepResult is what a sweep came to.
 type SweepResult struct {
-	Cells     []report.Cell // sorted
-	Simulated int           // cells simulated by this call
-	Requests  int64         // simulated by this call, warm-up included
-	BegunBy   string        // SweepConfig.Program of the call that began the directory
+	Cells     []report.Cell   // sorted
+	Samples   []report.Sample // sorted
+	Simulated int             // cells simulated by this call, those of draws included
+	Requests  int64           // simulated by this call, warm-up included
+	BegunBy   string          // SweepConfig.Program of the call that began the directory
 }
 
 // A job is one cell to simulate.
@@ -67,6 +78,7 @@ type job struct {
 	load             float64
 	workingSet, skew float64
 	repetition       int
+	draw             int // 0 is the fleet itself
 }
 
 // Validate reports every fault at once.
@@ -119,13 +131,19 @@ func (c *SweepConfig) Validate() error {
 	if c.Window <= 0 || c.Warmup < 0 || c.Warmup >= c.Window {
 		fault("window and warmup: got %v and %v, want a window longer than its warm-up", c.Window, c.Warmup)
 	}
+	if c.FleetSamples < 0 {
+		fault("fleet samples: got %d, want at least 0", c.FleetSamples)
+	} else if _, err := c.Fleet.FirstDraws(c.FleetSamples); err != nil {
+		fault("fleet samples: %w", err)
+	}
 	if c.Dir == "" {
 		fault("no output directory")
 	}
 	return errors.Join(faults...)
 }
 
-// jobs lists the cells so that those which share bytes follow one another.
+// jobs lists the cells so that those which share bytes follow one another; the
+// fleet's own come before those of its draws, which only qualify them.
 func (c *SweepConfig) jobs() []job {
 	driver, loads := DriverOpen, c.Rates
 	if len(c.Users) > 0 {
@@ -135,22 +153,28 @@ func (c *SweepConfig) jobs() []job {
 		}
 	}
 	var jobs []job
-	for _, load := range loads {
-		for _, ws := range c.WorkingSets {
-			for _, skew := range c.Skews {
-				for rep := 1; rep <= c.Repetitions; rep++ {
-					for _, p := range c.Policies {
-						jobs = append(jobs, job{p, driver, load, ws, skew, rep})
+	add := func(firstDraw, lastDraw int) {
+		for _, load := range loads {
+			for _, ws := range c.WorkingSets {
+				for _, skew := range c.Skews {
+					for rep := 1; rep <= c.Repetitions; rep++ {
+						for draw := firstDraw; draw <= lastDraw; draw++ {
+							for _, p := range c.Policies {
+								jobs = append(jobs, job{p, driver, load, ws, skew, rep, draw})
+							}
+						}
 					}
 				}
 			}
 		}
 	}
+	add(0, 0)
+	add(1, c.FleetSamples)
 	return jobs
 }
 
 func (c *SweepConfig) key(j job) cellKey {
-	return cellKey{j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition}
+	return cellKey{j.draw, j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition}
 }
 
 // Sweep simulates what is missing of the grid. Cells without an answer are an
@@ -158,6 +182,10 @@ func (c *SweepConfig) key(j job) cellKey {
 // finished and returns ctx's error; the same call then goes on from there.
 func Sweep(ctx context.Context, cfg SweepConfig) (SweepResult, error) {
 	if err := cfg.Validate(); err != nil {
+		return SweepResult{}, err
+	}
+	drawn, err := cfg.Fleet.FirstDraws(cfg.FleetSamples)
+	if err != nil {
 		return SweepResult{}, err
 	}
 	jobs := cfg.jobs()
@@ -171,18 +199,19 @@ func Sweep(ctx context.Context, cfg SweepConfig) (SweepResult, error) {
 			todo = append(todo, j)
 		}
 	}
-	s := &sweeper{cfg: &cfg, store: store, todo: todo, total: len(jobs), skipped: len(jobs) - len(todo)}
+	s := &sweeper{cfg: &cfg, drawn: drawn, store: store, todo: todo, total: len(jobs), skipped: len(jobs) - len(todo)}
 	runErr := s.run(ctx)
-	cells, err := store.close()
+	cells, samples, err := store.close()
 	if err == nil {
 		err = runErr
 	}
-	return SweepResult{Cells: cells, Simulated: s.done, Requests: s.requests, BegunBy: store.begunBy}, err
+	return SweepResult{Cells: cells, Samples: samples, Simulated: s.done, Requests: s.requests, BegunBy: store.begunBy}, err
 }
 
 // A sweeper hands cells to workers and collects them.
 type sweeper struct {
 	cfg     *SweepConfig
+	drawn   []*Fleet
 	store   *store
 	todo    []job
 	total   int
@@ -204,14 +233,14 @@ func (s *sweeper) run(ctx context.Context) error {
 		wg.Add(1)
 		go func() {
 			defer wg.Done()
-			w := &worker{cfg: s.cfg}
+			w := &worker{cfg: s.cfg, drawn: s.drawn}
 			for {
 				j, ok := s.take(ctx)
 				if !ok {
 					return
 				}
 				cell, requests, err := w.cell(ctx, j)
-				if !s.finish(cell, requests, err) {
+				if !s.finish(j.draw, cell, requests, err) {
 					stop()
 					return
 				}
@@ -243,7 +272,7 @@ func (s *sweeper) take(ctx context.Context) (job, bool) {
 	return s.todo[s.next-1], true
 }
 
-func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
+func (s *sweeper) finish(draw int, cell report.Cell, requests int64, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, errNoAnswer) {
@@ -251,7 +280,7 @@ func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
 		return true
 	}
 	if err == nil {
-		err = s.store.add(cell)
+		err = s.store.add(report.Sample{Draw: draw, Cell: cell})
 	}
 	if err != nil {
 		if s.err == nil || errors.Is(s.err, context.Canceled) {
@@ -263,7 +292,7 @@ func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
 	s.requests += requests
 	if s.cfg.Progress != nil {
 		s.cfg.Progress(SweepProgress{
-			Done: s.done + s.skipped, Total: s.total, Skipped: s.skipped, Requests: s.requests, Cell: cell,
+			Done: s.done + s.skipped, Total: s.total, Skipped: s.skipped, Requests: s.requests, Draw: draw, Cell: cell,
 		})
 	}
 	return true
@@ -272,27 +301,33 @@ func (s *sweeper) finish(cell report.Cell, requests int64, err error) bool {
 // A worker simulates cells one after another; cells of one epoch share their
 // prompts.
 type worker struct {
-	cfg     *SweepConfig
-	epoch   int
-	load    workload.MultiTurn
-	content *workload.Content
-	draws   *workload.Draws
+	cfg       *SweepConfig
+	drawn     []*Fleet
+	epoch     int
+	load      workload.MultiTurn
+	tokenizer workload.Tokenizer // a draw may have another, and other blocks
+	blockSize int
+	content   *workload.Content
+	draws     *workload.Draws
 }
 
 func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
-	c := w.cfg
+	c, fleet, under := w.cfg, w.cfg.Fleet, ""
+	if j.draw > 0 {
+		fleet, under = w.drawn[j.draw-1], fmt.Sprintf("draw %d, ", j.draw)
+	}
 	load, err := workload.Published(j.workingSet, j.skew, c.Fleet.KVTokens(), c.Seed).Resolve()
 	if err != nil {
 		return report.Cell{}, 0, fmt.Errorf("sweep: working set %v, skew %v: %w", j.workingSet, j.skew, err)
 	}
 	epoch := Epoch(j.driver, j.load, j.workingSet, j.skew, j.repetition)
-	if w.content == nil || epoch != w.epoch || load != w.load {
-		w.epoch, w.load = epoch, load
-		w.content = load.Content(epoch, c.Fleet.Tokenizer, c.Fleet.Engine.BlockSize)
+	if w.content == nil || epoch != w.epoch || load != w.load || fleet.Tokenizer != w.tokenizer || fleet.Engine.BlockSize != w.blockSize {
+		w.epoch, w.load, w.tokenizer, w.blockSize = epoch, load, fleet.Tokenizer, fleet.Engine.BlockSize
+		w.content = load.Content(epoch, w.tokenizer, w.blockSize)
 		w.draws = load.Draws()
 	}
 	cfg := Config{
-		Fleet: c.Fleet, Policy: j.choice, Seed: c.Seed,
+		Fleet: fleet, Policy: j.choice, Seed: c.Seed,
 		Workload: load, Content: w.content, Draws: w.draws, Epoch: epoch,
 		Arrivals: c.Arrivals, Shape: c.Shape, Think: c.Think,
 		Window: c.Window, Warmup: c.Warmup,
@@ -311,8 +346,8 @@ func (w *worker) cell(ctx context.Context, j job) (report.Cell, int64, error) {
 		if r.Summary.Requests == 0 {
 			why = fmt.Errorf("%w: none was sent in the time counted", errNoAnswer)
 		}
-		return report.Cell{}, 0, fmt.Errorf("sweep: %s, working set %v, skew %v, %s (%s), repetition %d: %w",
-			report.LoadName(j.driver, j.load), j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, why)
+		return report.Cell{}, 0, fmt.Errorf("sweep: %s%s, working set %v, skew %v, %s (%s), repetition %d: %w",
+			under, report.LoadName(j.driver, j.load), j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, why)
 	}
 	cell := NewCell(j.driver, j.load, j.workingSet, j.skew, j.choice.Spec.Name, j.choice.Effective(c.Fleet.Bounds()), j.repetition, &r)
 	return cell, r.Summary.Rows(), nil

@@ -328,11 +328,11 @@ func TestNoSpaceLeft(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store.part.Close()
-	store.part = full
+	store.cells.part.Close()
+	store.cells.part = full
 	s := &sweeper{cfg: &cfg, store: store, todo: jobs[3:], total: 16, skipped: 3}
 	wantError(t, s.run(context.Background()), "no space left")
-	if cells, err := store.close(); err != nil || s.done != 0 || s.next != 1 || len(cells) != 3 || cellsIn(t, cfg.Dir) != before {
+	if cells, _, err := store.close(); err != nil || s.done != 0 || s.next != 1 || len(cells) != 3 || cellsIn(t, cfg.Dir) != before {
 		t.Errorf("%v: %d cells begun, %d done, %d kept, the directory holds\n%s, want what it had", err, s.next, s.done, len(cells), cellsIn(t, cfg.Dir))
 	}
 }

@@ -28,38 +28,57 @@ func ReadCells(path string) ([]Cell, error) {
 
 // DecodeCells is ReadCells on an open file; name is what errors call it.
 func DecodeCells(r io.Reader, name string) ([]Cell, error) {
+	rows, err := decodeRows(r, name, false)
+	if err != nil {
+		return nil, err
+	}
+	var cells []Cell
+	for _, row := range rows {
+		cells = append(cells, row.Cell)
+	}
+	return sortedCells(cells), nil
+}
+
+// decodeRows reads the rows of a cells.csv, or of a samples.csv, where each is of a
+// draw.
+func decodeRows(r io.Reader, name string, drawn bool) ([]Sample, error) {
 	t := table{name: name}
-	if err := t.open(r, Header()); err != nil {
+	header := Header()
+	if drawn {
+		header = SampleHeader()
+	}
+	if err := t.open(r, header); err != nil {
 		return nil, err
 	}
 	cols := columns()
-	var cells []Cell
-	first := map[Cell]int{}
+	var rows []Sample
+	first := map[Sample]int{}
 	for t.next() {
-		var c Cell
+		var s Sample
+		c := &s.Cell
 		sound := len(t.faults)
+		if drawn && (parseCount(&s.Draw, t.field(drawColumn)) != nil || s.Draw == 0) {
+			t.fault(drawColumn, "want the number of a draw, from 1 on")
+		}
 		for _, col := range cols {
-			if err := col.set(&c, t.field(col.name)); err != nil {
+			if err := col.set(c, t.field(col.name)); err != nil {
 				t.fault(col.name, err.Error())
 			}
 		}
 		if len(t.faults) > sound {
 			continue // what follows would only blame other fields for it
 		}
-		checkCounts(&t, &c)
-		key := Cell{Driver: c.Driver, Load: c.Load, WorkingSet: c.WorkingSet, Skew: c.Skew,
-			Policy: c.Policy, Parameters: c.Parameters, Repetition: c.Repetition}
+		checkCounts(&t, c)
+		key := Sample{s.Draw, Cell{Driver: c.Driver, Load: c.Load, WorkingSet: c.WorkingSet, Skew: c.Skew,
+			Policy: c.Policy, Parameters: c.Parameters, Repetition: c.Repetition}}
 		if row, twice := first[key]; twice {
 			t.fault("repetition", fmt.Sprintf("want every cell once, row %d is the same cell", row))
 		} else {
 			first[key] = t.row
 		}
-		cells = append(cells, c)
+		rows = append(rows, s)
 	}
-	if err := t.err(); err != nil {
-		return nil, err
-	}
-	return sortedCells(cells), nil
+	return rows, t.err()
 }
 
 func checkCounts(t *table, c *Cell) {
