@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +20,11 @@ func (a *app) mapCommand() *cobra.Command {
 		Short: "Draw a sweep's pressure map, regime map and goodput curves",
 		Long: `Draws, from DIR/cells.csv, the pressure map of two policies, which policy wins
 each point, and goodput against working set: an SVG and the JSON it is drawn
-from for each, and a table on standard output.`,
+from for each, and a table on standard output.
+
+Of a sweep with --fleet-samples, points of the regime map that depend on the
+calibration are marked and told: those whose first policy is behind the best by
+more than the spread under over 5% of the draws in DIR/samples.csv.`,
 		Example: "  kvfleet map out/grid --policy prefix_affinity --baseline round_robin",
 		Args:    cobra.ExactArgs(1),
 	}
@@ -48,14 +54,18 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range swept.unfinished() {
+	samples, err := readSamples(dir)
+	if err != nil {
+		return err
+	}
+	for _, text := range append(swept.unfinished(), swept.undrawn()...) {
 		a.talk("warning: %s", text)
 	}
 	if o.out == "" {
 		o.out = dir
 	}
 	paths, text, err := report.WriteMaps(o.out, cells, report.MapOptions{
-		Policy: o.policy, Baseline: o.baseline, Fleet: swept.Fleet.Name, Defaults: swept.PolicyDefaults,
+		Policy: o.policy, Baseline: o.baseline, Fleet: swept.Fleet.Name, Defaults: swept.PolicyDefaults, Samples: samples,
 	})
 	if err != nil {
 		return err
@@ -65,6 +75,15 @@ func (a *app) maps(f *flags, o *mapOptions, dir string) error {
 	}
 	_, err = a.stdout.WriteString(text)
 	return err
+}
+
+// readSamples reads the cells of draws; a sweep without them is no error.
+func readSamples(dir string) ([]report.Sample, error) {
+	samples, err := report.ReadSamples(filepath.Join(dir, "samples.csv"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return samples, err
 }
 
 // sweptPolicies says which policies a sweep has, if it can be read.

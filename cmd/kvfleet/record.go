@@ -48,6 +48,10 @@ type sweepRecord struct {
 	WarmupS        float64           `json:"warmup_s"`
 	CellsTotal     int               `json:"cells_total"`
 	CellsFinished  int               `json:"cells_finished"`
+	// FleetSamples is how many draws of the fleet's constants were asked for.
+	FleetSamples    int `json:"fleet_samples,omitempty"`
+	SamplesTotal    int `json:"samples_total,omitempty"` // cells under them
+	SamplesFinished int `json:"samples_finished,omitempty"`
 	timing
 	// Previous is what earlier calls spent on the same directory, oldest first.
 	Previous []timing `json:"previous,omitempty"`
@@ -60,7 +64,7 @@ type policyRecord struct {
 
 // A timing is what one call did and spent.
 type timing struct {
-	CellsSimulated    int   `json:"cells_simulated"`
+	CellsSimulated    int   `json:"cells_simulated"`    // those under draws included
 	RequestsSimulated int64 `json:"requests_simulated"` // warm-up included
 	spent
 	RequestsPerCPUSecond figure `json:"requests_per_cpu_second"`
@@ -89,11 +93,13 @@ func (f *figure) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(f))
 }
 
-func newSweepRecord(args []string, cfg *sim.SweepConfig, fleet fleetFile, o *sweepOptions, total, finished int) sweepRecord {
+func newSweepRecord(args []string, cfg *sim.SweepConfig, fleet fleetFile, o *sweepOptions, result *sim.SweepResult) sweepRecord {
+	total := cellsOf(cfg)
 	r := sweepRecord{
 		Schema: "kvfleet.sweep/1", Command: append([]string{"kvfleet"}, args...), Versions: readVersions(),
 		Seed: uint64(cfg.Seed), PolicyDefaults: fleet.defaults(),
-		WindowS: cfg.Window.Seconds(), WarmupS: cfg.Warmup.Seconds(), CellsTotal: total, CellsFinished: finished,
+		WindowS: cfg.Window.Seconds(), WarmupS: cfg.Warmup.Seconds(), CellsTotal: total, CellsFinished: len(result.Cells),
+		FleetSamples: cfg.FleetSamples, SamplesTotal: total * cfg.FleetSamples, SamplesFinished: len(result.Samples),
 	}
 	r.Fleet.Name, r.Fleet.Source, r.Fleet.Hash = fleet.Name, o.fleet, fleet.hash
 	r.Fleet.Replicas, r.Fleet.KVTokens = len(fleet.Replicas), fleet.KVTokens()
@@ -130,6 +136,14 @@ func (r *sweepRecord) unfinished() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the sweep is unfinished, with %d of its %d cells: what is missing is not judged", r.CellsFinished, r.CellsTotal)}
+}
+
+// undrawn says how much is missing of the draws, if something is.
+func (r *sweepRecord) undrawn() []string {
+	if r.SamplesFinished >= r.SamplesTotal {
+		return nil
+	}
+	return []string{fmt.Sprintf("the sweep is unfinished, with %d of the %d cells under draws: what is missing is not judged", r.SamplesFinished, r.SamplesTotal)}
 }
 
 // readSweepRecord reads a sweep.json; none is no error.

@@ -29,6 +29,7 @@ type sweepOptions struct {
 	users              []int
 	rates              []float64
 	repetitions        int
+	fleetSamples       int
 	workers            int
 	out, grid          string
 }
@@ -41,6 +42,13 @@ func (a *app) sweepCommand() *cobra.Command {
 and writes DIR/cells.csv, a row each, and DIR/sweep.json, how it came about.
 Interrupted, the same command goes on from what is finished.
 
+A fleet file that kvfleet calibrate wrote holds draws: what its measured
+constants may be, together. With --fleet-samples N every cell is also simulated
+under each of the first N, with the same seeds and prompts and every repetition,
+into DIR/samples.csv, so that kvfleet map can mark the points whose winner
+depends on them. That takes N times as long again; under 20, one draw that
+differs marks a point.
+
 A grid file sets the same flags, named with underscores:
 
   working_set: [0.25, 1, 3, 8]
@@ -49,7 +57,8 @@ A grid file sets the same flags, named with underscores:
 
 What the command line gives comes first.`,
 		Example: `  kvfleet sweep --out out/grid
-  kvfleet sweep --policy prefix_affinity:spill_factor=0 --policy session_affinity --rate 4,6 --out out/open`,
+  kvfleet sweep --policy prefix_affinity:spill_factor=0 --policy session_affinity --rate 4,6 --out out/open
+  kvfleet sweep --fleet mine.yaml --fleet-samples 32 --out out/sure`,
 		Args: cobra.NoArgs,
 	}
 	f := newFlags(c)
@@ -62,6 +71,7 @@ What the command line gives comes first.`,
 	list(f, &o.users, countsTo(1, mostUsers), "users", "closed loop: numbers of users", "32")
 	list(f, &o.rates, positive(), "rate", "open loop instead: requests per second", "")
 	one(f, &o.repetitions, counts(1), "repetitions", "of each cell, each with its own bytes", "3")
+	one(f, &o.fleetSamples, counts(0), "fleet-samples", "simulate the first N draws of a calibrated fleet file too", "")
 	o.load.declare(f, c)
 	one(f, &o.workers, counts(1), "workers", "cells simulated at once; changes no number", fmt.Sprint(runtime.NumCPU()))
 	one(f, &o.out, directories(), "out", "directory for what comes of it; resumed if it holds this sweep", "")
@@ -93,7 +103,7 @@ func (o *sweepOptions) config(f *flags) (sim.SweepConfig, fleetFile) {
 	cfg := sim.SweepConfig{
 		Policies: choices, WorkingSets: o.workingSets, Skews: o.skews, Users: o.users, Rates: o.rates,
 		Repetitions: o.repetitions, Window: o.load.window, Warmup: o.load.warmup,
-		Seed: seed.Seed(o.load.seed), Workers: o.workers, Dir: o.out,
+		Seed: seed.Seed(o.load.seed), FleetSamples: o.fleetSamples, Workers: o.workers, Dir: o.out,
 	}
 	v := readVersions()
 	cfg.Program = strings.TrimSpace("kvfleet " + v.KVFleet + " " + v.Commit)
@@ -117,6 +127,9 @@ func (o *sweepOptions) checkFleet(f *flags, fleet fleetFile, choices []policies.
 			f.fault("--working-set: %w", err)
 		}
 	}
+	if _, err := fleet.FirstDraws(o.fleetSamples); err != nil {
+		f.fault("--fleet-samples: %w", err)
+	}
 	seen := map[string]bool{}
 	for _, c := range choices {
 		id := c.Spec.Name
@@ -128,6 +141,11 @@ func (o *sweepOptions) checkFleet(f *flags, fleet fleetFile, choices []policies.
 		}
 		seen[id] = true
 	}
+}
+
+// cellsOf is how many cells a sweep of the fleet alone has.
+func cellsOf(cfg *sim.SweepConfig) int {
+	return len(cfg.Policies) * len(cfg.WorkingSets) * len(cfg.Skews) * (len(cfg.Users) + len(cfg.Rates)) * cfg.Repetitions
 }
 
 func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
@@ -148,21 +166,22 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 			a.talk("warning: %s", text)
 		}
 	}
-	watch := a.watch(len(cfg.Policies) * len(cfg.WorkingSets) * len(cfg.Skews) * (len(cfg.Users) + len(cfg.Rates)) * cfg.Repetitions)
+	watch := a.watch(cellsOf(&cfg) * (1 + cfg.FleetSamples))
 	cfg.Progress = watch.progress
 	clock := startClock()
 	result, err := sim.Sweep(ctx, cfg)
 	spent := clock.read()
 	watch.stop()
 
-	if result.BegunBy != cfg.Program && result.Simulated < len(result.Cells) {
+	finished := len(result.Cells) + len(result.Samples)
+	if result.BegunBy != cfg.Program && result.Simulated < finished {
 		a.talk("warning: %s was begun by %s and this is %s: cells of one grid may come from two programs", o.out, cmp.Or(result.BegunBy, "another kvfleet"), cfg.Program)
 	}
 	interrupted := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if err != nil && !interrupted && result.Simulated == 0 {
 		return err
 	}
-	record := newSweepRecord(a.args, &cfg, fleet, o, watch.total, len(result.Cells))
+	record := newSweepRecord(a.args, &cfg, fleet, o, &result)
 	record.timing = timing{
 		CellsSimulated: result.Simulated, RequestsSimulated: result.Requests, spent: spent,
 		RequestsPerCPUSecond: perSecond(result.Requests, spent.CPUS),
@@ -172,12 +191,15 @@ func (a *app) sweep(ctx context.Context, f *flags, o *sweepOptions) error {
 		return err
 	}
 	if interrupted {
-		return fmt.Errorf("sweep: interrupted with %d of %s finished; the same command goes on from there", len(result.Cells), plural(int64(watch.total), "cell"))
+		return fmt.Errorf("sweep: interrupted with %d of %s finished; the same command goes on from there", finished, plural(int64(watch.total), "cell"))
 	}
 	if err != nil {
 		return err
 	}
 	a.talk("%s in %s", plural(int64(len(result.Cells)), "cell"), filepath.Join(o.out, "cells.csv"))
+	if n := len(result.Samples); n > 0 {
+		a.talk("%s under %s of the fleet's constants in %s", plural(int64(n), "cell"), plural(int64(o.fleetSamples), "draw"), filepath.Join(o.out, "samples.csv"))
+	}
 	return nil
 }
 

@@ -94,6 +94,7 @@ type RegimeMap struct {
 	Policies    []string `json:"policies"`
 	WorkingSets []Number `json:"working_sets"`
 	Skews       []Number `json:"skews"`
+	Draws       int      `json:"draws,omitempty"` // of a calibrated fleet's constants
 	Points      []Regime `json:"points"`
 }
 
@@ -108,6 +109,7 @@ type Regime struct {
 	RunnerUp   string     `json:"runner_up"`
 	Lead       Difference `json:"lead"`
 	Missing    []string   `json:"missing,omitempty"`
+	Drawn      *Drawn     `json:"drawn,omitempty"` // nil where no draw was judged
 }
 
 // Incomplete reports whether a policy of the map has no cell here.

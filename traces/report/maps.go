@@ -21,6 +21,9 @@ type MapOptions struct {
 	// Defaults tells what the plain name of a policy with several variants
 	// means; nil means that each variant is labelled with what sets it apart.
 	Defaults Defaults
+	// Samples are the cells under draws of the fleet's constants, if there are any:
+	// the regime map marks the points that depend on them.
+	Samples []Sample
 }
 
 // WriteMaps writes the pressure map, the regime map and goodput against working
@@ -100,6 +103,9 @@ func newMaps(cells []Cell, all []variant, opts MapOptions) (maps, error) {
 		return maps{}, err
 	}
 	m := maps{grid: g, regime: NewRegimeMap(g), curves: NewGoodputCurves(g)}
+	if err := m.regime.judgeDraws(opts.Samples, all); err != nil {
+		return maps{}, err
+	}
 	if !m.alone() || opts.Policy != "" {
 		policy, baseline, err := pair(g, all, opts)
 		if err != nil {

@@ -31,7 +31,7 @@ func DefaultPair(g Grid) (policy, baseline string, err error) {
 func (m RegimeMap) Wins(label string) int {
 	n := 0
 	for _, p := range m.Points {
-		if p.Winner == label && !p.Incomplete() && !p.Lead.WithinSpread && p.Lead.RPS > 0 {
+		if p.won() == label {
 			n++
 		}
 	}

@@ -17,6 +17,7 @@ type tile struct {
 	details  []string // below it
 	hatched  bool     // within spread
 	doubt    bool
+	marked   bool // a dark corner
 
 	incomplete bool // drawn as unfinished, whatever else is set
 }
@@ -116,6 +117,9 @@ func (g tileGrid) drawTile(c *canvas, x, y float64, t tile) {
 	}
 	if t.bar != nil {
 		c.Path(fmt.Sprintf("M%.1f %.1fh-1a6 6 0 0 0-6 6v%.1fa6 6 0 0 0 6 6h1z", x+7, y, h-12), fill(*t.bar))
+	}
+	if t.marked {
+		c.Path(fmt.Sprintf("M%.1f %.1fh16a6 6 0 0 1 6 6v16z", x+w-22, y), fill(darkInk()))
 	}
 	g.drawWords(c, x, y, w, h, t)
 }

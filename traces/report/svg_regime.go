@@ -25,7 +25,7 @@ func (m RegimeMap) SVG() []byte {
 	at := keyTop + 20*float64(rows) + 6
 	spread, incomplete := showsSpread(m.Frame, tiles), slices.ContainsFunc(tiles, func(t tile) bool { return t.incomplete })
 	height := at + 4 + 16*float64(len(notes))
-	for _, shown := range []bool{spread, incomplete} {
+	for _, shown := range []bool{spread, incomplete, m.Draws > 0} {
 		if shown {
 			height += 22
 		}
@@ -49,6 +49,10 @@ func (m RegimeMap) SVG() []byte {
 		c.incompleteKey(g.left, at)
 		at += 22
 	}
+	if m.Draws > 0 {
+		m.drawnKey(c, g.left, at, width-g.left-gridRight)
+		at += 22
+	}
 	c.footnotes(g.left, at+2, width-g.left-gridRight, notes)
 	return c.done()
 }
@@ -64,6 +68,7 @@ func (m RegimeMap) tile(r Regime) tile {
 	t := tile{
 		ground: own.mix(white(), 0.72), bar: &own,
 		headline: percent(r.Lead.Ratio), hatched: r.Lead.WithinSpread, doubt: r.Lead.Doubts != nil,
+		marked: r.depends(),
 	}
 	t.name, t.variant, _ = strings.Cut(r.Winner, ":")
 	if r.RunnerUp == "" {
@@ -76,7 +81,25 @@ func (m RegimeMap) tile(r Regime) tile {
 		t.details = append(t.details, variant)
 	}
 	t.details = append(t.details, r.Lead.rangeLine(m.Frame)...)
+	if t.marked {
+		t.details = append(t.details, "beaten in "+share(r.Drawn.Beaten)+" of draws")
+	}
 	return t
+}
+
+// drawnKey explains the mark of points that depend on the calibration at (x, y), or
+// says that none does.
+func (m RegimeMap) drawnKey(c *canvas, x, y, width float64) {
+	faint := faintInk()
+	text := fmt.Sprintf("depends on the calibration: beaten in over %d%% of %s", beatenPercent, m.draws())
+	if n, _ := m.dependent(); n == 0 {
+		c.text(x, y, fmt.Sprintf("no point depends on the calibration: beaten in over %d%% of %s", beatenPercent, m.draws()),
+			style{ink: &faint, fit: width})
+		return
+	}
+	c.Roundrect(x, y-11, 22, 14, 3, 3, `fill="#ffffff"`, stroke(faintInk()), `stroke-width="0.5"`)
+	c.Path(fmt.Sprintf("M%.1f %.1fh8a3 3 0 0 1 3 3v8z", x+11, y-11), fill(darkInk()))
+	c.text(x+30, y, text, style{ink: &faint, fit: width - 30})
 }
 
 // incompleteTile says how many policies are there and which is ahead of them,

@@ -64,6 +64,9 @@ func (m maps) table() string {
 	} else {
 		fmt.Fprintf(&b, "Goodput of %s against %s\n%s\n", m.pressure.Policy, m.pressure.Baseline, m.pressure.Table())
 		b.WriteString("Winner of each point, and its lead over the runner-up\n" + m.regime.Table())
+		if text := m.regime.drawnText(); text != "" {
+			b.WriteString("\n" + text)
+		}
 	}
 	var doubtful []string
 	for _, p := range m.grid.Points {
