@@ -116,7 +116,7 @@ func (f *Fleet) FirstDraws(n int) ([]*Fleet, error) {
 		have = len(f.Draws.Values)
 	}
 	if have < n {
-		return nil, fmt.Errorf("fleet %s has %d draws, want %d: kvfleet calibrate writes them into its fleet file (draws: what the measured constants may be, together)", f.Name, have, n)
+		return nil, fmt.Errorf("fleet %s has %d draws, want %d: kvfleet calibrate writes them into its fleet file, 32 or as many as --draws says (what the measured constants may be, together)", f.Name, have, n)
 	}
 	var fleets []*Fleet
 	for k := range n {
