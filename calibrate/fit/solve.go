@@ -370,6 +370,7 @@ func (s *Solution) normal() (*mat.SymDense, *mat.VecDense) {
 func (s *Solution) step(damping *float64) bool {
 	p := s.Problem
 	h, g := s.normal()
+	s.hold(h, g)
 	m := len(s.X)
 	for range 5 {
 		type trial struct {
@@ -412,6 +413,21 @@ func (s *Solution) step(damping *float64) bool {
 		*damping *= 100
 	}
 	return false
+}
+
+// hold takes the parameters out of a step that lie on a bound and would leave the
+// range: what the others do beside them is another step.
+func (s *Solution) hold(h *mat.SymDense, g *mat.VecDense) {
+	for j, q := range s.Problem.Parameters {
+		outward := s.X[j] <= q.Low && g.AtVec(j) > 0 || s.X[j] >= q.High && g.AtVec(j) < 0
+		if !outward {
+			continue
+		}
+		g.SetVec(j, 0)
+		for k := range s.X {
+			h.SetSym(j, k, 0)
+		}
+	}
 }
 
 // polish searches on with a simplex, which needs no slopes.
