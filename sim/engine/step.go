@@ -204,11 +204,16 @@ func (e *Engine) preempt(r *Request, at latency.Ticks) {
 }
 
 // rememberOwn notes where a request's full blocks of generated tokens are, before
-// it lets go of them.
+// it lets go of them. What a recording found cached is in no block, and what
+// follows it is not found without it.
 func (e *Engine) rememberOwn(r *Request) {
 	r.own = r.own[:0]
 	for i := len(r.Blocks); i < r.computed/e.cfg.BlockSize; i++ {
-		r.own = append(r.own, ownBlock{hash: e.pool.Hash(r.held[i]), slot: r.held[i]})
+		h := e.pool.Hash(r.held[i])
+		if h == 0 {
+			return
+		}
+		r.own = append(r.own, ownBlock{hash: h, slot: r.held[i]})
 	}
 }
 
