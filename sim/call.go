@@ -189,9 +189,9 @@ func (c *cluster) reroute(i int32) {
 	k.firstSeen = -1 // a token that was on its way is lost
 	k.waiting = false
 	req := k.req
-	id, blocks, prompt, stop, most := req.ID, req.Blocks, req.Prompt, req.Stop, req.Max
+	id, blocks, prompt, stop, most, recorded := req.ID, req.Blocks, req.Prompt, req.Stop, req.Max, req.Recorded
 	req.Reset()
-	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max = id, blocks, prompt, stop, most
+	req.ID, req.Blocks, req.Prompt, req.Stop, req.Max, req.Recorded = id, blocks, prompt, stop, most, recorded
 	c.decide(i)
 }
 
