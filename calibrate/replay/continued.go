@@ -45,7 +45,7 @@ func (r *Recording) Continued(spans float64) *Recording {
 	}
 	c := *r
 	c.prompts = slices.Clone(r.prompts)
-	period := r.Span() * int64(len(r.Rows)) / int64(len(r.Rows)-1)
+	period := r.Span() + r.Span()/int64(len(r.Rows)-1)
 	first := r.prompts[0].ScheduledAt
 	for copy := int64(1); float64(copy-1) < spans; copy++ {
 		for _, p := range r.prompts {

@@ -51,13 +51,15 @@ func (r *Recording) FitTo(f *sim.Fleet) error {
 	return nil
 }
 
-// policy is what places the requests whose replica is not known.
+// policy is what places the requests whose replica is not known. Even where all
+// are known it is the trace's own if it can be: what a decision waits for, such as
+// the tokens of a prompt, takes part in every time.
 func (r *Recording) policy(asked string) (string, error) {
 	if asked != "" {
 		return asked, nil
 	}
 	c := &r.Meta.Cell
-	if c.Policy == "" || !slices.ContainsFunc(r.prompts, func(p sim.Prompt) bool { return p.Replica == "" }) {
+	if c.Policy == "" {
 		return "least_outstanding", nil
 	}
 	text := c.Policy
@@ -65,6 +67,9 @@ func (r *Recording) policy(asked string) (string, error) {
 		text += ":" + c.Parameters
 	}
 	if _, err := sim.ParsePolicy(text); err != nil {
+		if !slices.ContainsFunc(r.prompts, func(p sim.Prompt) bool { return p.Replica == "" }) {
+			return "least_outstanding", nil
+		}
 		return "", errors.Join(fmt.Errorf("%s: was placed by policy %s, which is not known here", r.Path, text), err)
 	}
 	return text, nil

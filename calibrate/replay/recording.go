@@ -48,6 +48,7 @@ func Open(path string) (*Recording, error) {
 	r := &Recording{Path: path, Format: t.Format, Meta: t.Meta}
 	number := int64(0)
 	ids := map[string]int64{}
+	var numbers []int64 // of Rows
 	for row, err := range t.Rows() {
 		if err != nil {
 			return nil, err
@@ -57,8 +58,11 @@ func Open(path string) (*Recording, error) {
 			return nil, fmt.Errorf("%s: row %d: has not run; want a measured trace", path, number)
 		}
 		row.Blocks = slices.Clone(row.Blocks)
-		r.take(number, &row, ids)
+		if r.take(number, &row, ids) {
+			numbers = append(numbers, number)
+		}
 	}
+	r.leaveUnknown(numbers)
 	report := t.Report()
 	r.Remarks = append(r.Remarks, report.Remarks()...)
 	if len(r.Rows) == 0 {
@@ -75,28 +79,56 @@ func Open(path string) (*Recording, error) {
 }
 
 // take keeps a row or says why not.
-func (r *Recording) take(number int64, row *traces.Row, ids map[string]int64) {
+func (r *Recording) take(number int64, row *traces.Row, ids map[string]int64) bool {
 	field, text := contradiction(row)
-	if first, twice := ids[row.RequestID]; field == "" && twice {
+	if first, twice := ids[row.RequestID]; field == "" && twice && row.RequestID != "" {
 		field, text = "request_id", fmt.Sprintf("is that of row %d too", first)
 	}
 	if field != "" {
-		r.Excluded = append(r.Excluded, traces.Finding{Row: number, Request: row.RequestID, Field: field, Text: text})
-		r.Left = append(r.Left, *row)
-		return
+		r.leave(number, row, field, text)
+		return false
 	}
 	ids[row.RequestID] = number
 	r.Rows = append(r.Rows, *row)
+	return true
+}
+
+func (r *Recording) leave(number int64, row *traces.Row, field, text string) {
+	r.Excluded = append(r.Excluded, traces.Finding{Row: number, Request: row.RequestID, Field: field, Text: text})
+	r.Left = append(r.Left, *row)
+}
+
+// leaveUnknown leaves out rows that do not say how long their prompt is, unless
+// none does: see Assume.
+func (r *Recording) leaveUnknown(numbers []int64) {
+	if !slices.ContainsFunc(r.Rows, func(row traces.Row) bool { return promptOf(&row) != traces.None }) {
+		return
+	}
+	kept := r.Rows[:0]
+	for i, row := range r.Rows {
+		if promptOf(&row) == traces.None {
+			r.leave(numbers[i], &row, "prompt_tokens", "are not known")
+			continue
+		}
+		kept = append(kept, row)
+	}
+	r.Rows = kept
+}
+
+// promptOf is how long a prompt is, in tokens: as the engine counted, or as
+// planned.
+func promptOf(r *traces.Row) int64 {
+	if r.EnginePromptTokens != traces.None {
+		return r.EnginePromptTokens
+	}
+	return r.PromptTokens
 }
 
 // contradiction names the field of a row that cannot be true, or that it cannot
 // be simulated without.
 func contradiction(r *traces.Row) (field, text string) {
 	ms := func(v int64) string { return strconv.FormatFloat(float64(v)/1e6, 'f', 3, 64) + " ms" }
-	prompt := r.EnginePromptTokens
-	if prompt == traces.None {
-		prompt = r.PromptTokens
-	}
+	prompt := promptOf(r)
 	switch {
 	case r.SentAt == traces.None:
 		return "sent_at", "is not known"
@@ -106,6 +138,8 @@ func contradiction(r *traces.Row) (field, text string) {
 		return "last_token_at", "comes " + ms(r.FirstTokenAt-r.LastTokenAt) + " before the first token"
 	case r.EndedAt != traces.None && r.EndedAt < r.SentAt:
 		return "ended_at", "comes " + ms(r.SentAt-r.EndedAt) + " before the request was sent"
+	case prompt != traces.None && prompt < 1:
+		return "prompt_tokens", fmt.Sprintf("are %d, want at least 1", prompt)
 	case r.CachedTokens != traces.None && prompt != traces.None && r.CachedTokens > prompt:
 		return "cached_tokens", fmt.Sprintf("are %d of a prompt of %d", r.CachedTokens, prompt)
 	case r.Outcome == traces.Success && r.OutputTokens != traces.None && r.OutputTokens < 1:
@@ -116,12 +150,12 @@ func contradiction(r *traces.Row) (field, text string) {
 
 // plan makes the prompts.
 func (r *Recording) plan() error {
-	if r.Rows[0].PromptTokens == traces.None && r.Rows[0].EnginePromptTokens == traces.None {
+	if promptOf(&r.Rows[0]) == traces.None {
 		return nil // Prompts says so, or Assume tells
 	}
 	prompts, _, err := sim.PromptsFromRows(func(yield func(traces.Row, error) bool) {
 		for _, row := range r.Rows {
-			if row.OutputTokens == traces.None && row.MaxTokens == traces.None {
+			if row.OutputTokens < 1 && row.MaxTokens == traces.None { // None is less, too
 				row.MaxTokens = 1
 			}
 			if !yield(row, nil) {
