@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 
@@ -33,8 +34,9 @@ type Comparison struct {
 
 // A Metric is one time of the requests, ms, measured and simulated.
 type Metric struct {
-	Name      string  `json:"name"`
-	N         int     `json:"n"`
+	Name string `json:"name"`
+	N    int    `json:"n"`
+	// MAPE is over the requests with a measured time above 0; NaN if there are none.
 	MAPE      float64 `json:"mape"`
 	Measured  Figures `json:"measured_ms"`
 	Simulated Figures `json:"simulated_ms"`
@@ -47,8 +49,26 @@ type Metric struct {
 // A Floor is how far two runs of one workload are apart in a metric.
 type Floor struct {
 	MAPE float64 `json:"mape"`
-	Mean float64 `json:"mean"` // second over first, less 1
+	Mean float64 `json:"mean"` // second over first, less 1; NaN of nothing
 	KS   float64 `json:"ks"`
+}
+
+// MarshalJSON writes what is not known as null.
+func (m Metric) MarshalJSON() ([]byte, error) {
+	type plain Metric
+	return json.Marshal(struct {
+		plain
+		MAPE Number `json:"mape"`
+	}{plain(m), Number(m.MAPE)})
+}
+
+// MarshalJSON writes what is not known as null.
+func (f Floor) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		MAPE Number  `json:"mape"`
+		Mean Number  `json:"mean"`
+		KS   float64 `json:"ks"`
+	}{Number(f.MAPE), Number(f.Mean), f.KS})
 }
 
 // Figures are a distribution's mean and percentiles.
@@ -62,9 +82,9 @@ type Figures struct {
 // A Number is a figure that may not be known; JSON has it as null then.
 type Number float64
 
-// MarshalJSON writes NaN as null.
+// MarshalJSON writes NaN and the infinities as null.
 func (n Number) MarshalJSON() ([]byte, error) {
-	if math.IsNaN(float64(n)) {
+	if math.IsNaN(float64(n)) || math.IsInf(float64(n), 0) {
 		return []byte("null"), nil
 	}
 	return appendFloat(nil, float64(n)), nil
@@ -118,7 +138,7 @@ func Compare(name string, rec *replay.Recording, out []replay.Outcome, keep func
 	c := &Comparison{Name: name}
 	var a, b []sample
 	var prompt, cached, simCached, equal float64
-	var tokens, first, last, simLast int64 = 0, math.MaxInt64, math.MinInt64, math.MinInt64
+	var tokens, first, simFirst, last, simLast int64 = 0, math.MaxInt64, math.MaxInt64, math.MinInt64, math.MinInt64
 	for i := range rec.Rows {
 		r := &rec.Rows[i]
 		if !rec.Judged[i] || keep != nil && !keep(i) {
@@ -130,14 +150,18 @@ func Compare(name string, rec *replay.Recording, out []replay.Outcome, keep func
 		}
 		c.Requests++
 		a, b = append(a, measured(r)), append(b, simulated(&out[i]))
-		first = min(first, r.SentAt)
+		first, simFirst = min(first, r.SentAt), min(simFirst, out[i].Sent)
 		if r.OutputTokens > 0 && r.EndedAt != traces.None {
 			tokens += r.OutputTokens
-			last, simLast = max(last, r.EndedAt), max(simLast, r.SentAt+out[i].E2E)
+			last, simLast = max(last, r.EndedAt), max(simLast, out[i].Ended)
 		}
-		if r.CachedTokens != traces.None && out[i].Cached != traces.None {
+		length := r.EnginePromptTokens
+		if length == traces.None {
+			length = r.PromptTokens
+		}
+		if r.CachedTokens != traces.None && out[i].Cached != traces.None && length != traces.None {
 			c.CachedRows++
-			prompt += float64(max(r.EnginePromptTokens, 0))
+			prompt += float64(length)
 			cached += float64(r.CachedTokens)
 			simCached += float64(out[i].Cached)
 			if r.CachedTokens == out[i].Cached {
@@ -153,14 +177,14 @@ func Compare(name string, rec *replay.Recording, out []replay.Outcome, keep func
 	c.HitRate, c.SimulatedHitRate, c.CachedEqual = Number(cached/prompt), Number(simCached/prompt), Number(equal/float64(c.CachedRows))
 	c.CachedGiven = c.CachedRows > 0 && !rec.Identified
 	if span := float64(last-first) / 1e9; tokens > 0 && span > 0 {
-		c.Throughput, c.SimulatedThroughput = float64(tokens)/span, float64(tokens)/(float64(simLast-first)/1e9)
+		c.Throughput, c.SimulatedThroughput = float64(tokens)/span, float64(tokens)/(float64(simLast-simFirst)/1e9)
 	}
 	return c
 }
 
 func compare(name string, a, b []sample, of func(sample) int64) (Metric, bool) {
 	var x, y []float64
-	sum := 0.0
+	sum, ratios := 0.0, 0.0
 	for i := range a {
 		p, q := of(a[i]), of(b[i])
 		if p == traces.None || q == traces.None {
@@ -169,12 +193,13 @@ func compare(name string, a, b []sample, of func(sample) int64) (Metric, bool) {
 		x, y = append(x, float64(p)/1e6), append(y, float64(q)/1e6)
 		if p > 0 {
 			sum += math.Abs(float64(q)/float64(p) - 1)
+			ratios++
 		}
 	}
 	if len(x) == 0 {
 		return Metric{}, false
 	}
-	m := Metric{Name: name, N: len(x), MAPE: sum / float64(len(x))}
+	m := Metric{Name: name, N: len(x), MAPE: sum / ratios}
 	slices.Sort(x)
 	slices.Sort(y)
 	m.Measured, m.Simulated = figures(x), figures(y)

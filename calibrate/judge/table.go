@@ -49,7 +49,12 @@ func (c *Comparison) Table() string {
 	return b.String()
 }
 
-func share(v float64) string { return fmt.Sprintf("%.2f%%", 100*v) }
+func share(v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f%%", 100*v)
+}
 
 func signed(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
