@@ -325,7 +325,10 @@ func (s *Solution) groupSlopes() {
 // trust is, for every parameter, the root of the share of its slopes' squares
 // that is not noise. A slope is the mean of one above and one below; where it is
 // smooth the two agree, and where it is the noise of a staircase their difference
-// has twelve times the variance of their mean.
+// has twelve times the variance of their mean. Of few slopes the ratio of the two is
+// far from that by chance: the noise is taken to be as large as it is in 1 of 100
+// such ratios (the logarithm of an F of k and k degrees of freedom has a variance of
+// about 4/k).
 func (s *Solution) trust() []float64 {
 	rows := len(s.Residuals) - s.Problem.priors()
 	out := make([]float64, len(s.X))
@@ -336,6 +339,11 @@ func (s *Solution) trust() []float64 {
 			signal += s.weights[i] * v * v
 			noise += s.weights[i] * d * d / 12
 		}
+		independent := rows
+		if s.Problem.Groups != nil {
+			independent = slices.Max(s.Problem.Groups) + 1
+		}
+		noise *= math.Exp(2.33 * math.Sqrt(4/float64(max(1, independent))))
 		if signal > 0 {
 			out[j] = math.Sqrt(math.Max(0, 1-noise/signal))
 		}
@@ -465,4 +473,41 @@ func (s *Solution) polish() {
 func (s *Solution) linearize() {
 	s.Spread = spreadOf(s.Residuals[:len(s.Residuals)-s.Problem.priors()])
 	s.slope(1)
+	s.roughAtBounds()
+}
+
+// roughAtBounds looks a width further where a bound leaves one side only. That one
+// slope has four times the variance of a mean of two, and so must its roughness.
+func (s *Solution) roughAtBounds() {
+	p := s.Problem
+	next, last := make([][]float64, len(s.X)), make([][]float64, len(s.X))
+	step := make([]float64, len(s.X))
+	Each(len(s.X), func(j int) {
+		q := p.Parameters[j]
+		switch {
+		case s.X[j] <= q.Low && s.X[j]+2*q.Width <= q.High:
+			step[j] = q.Width
+		case s.X[j] >= q.High && s.X[j]-2*q.Width >= q.Low:
+			step[j] = -q.Width
+		default:
+			return
+		}
+		x := slices.Clone(s.X)
+		x[j] += step[j]
+		next[j] = p.at(x)
+		x[j] += step[j]
+		last[j] = p.at(x)
+	})
+	for j, d := range step {
+		if next[j] == nil || last[j] == nil {
+			continue
+		}
+		s.Evals += 2
+		for i := range s.Residuals {
+			s.rough.Set(i, j, 2*(last[j][i]-2*next[j][i]+s.Residuals[i])/d)
+		}
+	}
+	if p.Groups != nil {
+		s.groupSlopes()
+	}
 }
