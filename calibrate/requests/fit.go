@@ -55,6 +55,7 @@ type target struct {
 	rows       []int // whose mean it is; nil is row alone
 	metric     metric
 	measured   float64 // ns
+	origin     int64   // of a progress
 	block      int     // rows that stand or fall together
 	group      int     // rows that the same constants move alike
 	regime     regime
@@ -75,6 +76,7 @@ const (
 	metricITL
 	metricMeanTTFT // of blockRows requests in a row
 	metricMeanDecode
+	metricProgress // of a closed loop: when the rows had ended on average, since the start
 	metrics
 )
 
@@ -167,13 +169,18 @@ func (p *problem) means(t, block int, served int64, closed bool) int {
 			}
 		}
 		add := func(m metric, v float64) {
-			p.targets = append(p.targets, target{trace: t, row: rows[0], rows: rows, metric: m, measured: v, block: block})
+			p.targets = append(p.targets, target{trace: t, row: rows[0], rows: rows, metric: m, measured: v, block: block, origin: trace.Rows[0].SentAt})
 		}
 		add(metricMeanTTFT, ttft)
 		if whole == len(rows) {
 			add(metricMeanDecode, decode)
 		}
 		if closed {
+			end := 0.0
+			for _, i := range rows {
+				end += float64(trace.Rows[i].EndedAt-trace.Rows[0].SentAt) / float64(len(rows))
+			}
+			add(metricProgress, end)
 			if quiet := quietGap(rows, func(i int) float64 { return float64(trace.Rows[i].ITLP50) }); quiet > 0 {
 				add(metricITL, quiet)
 			}
@@ -283,6 +290,8 @@ func (t *target) of(o *replay.Outcome) float64 {
 		return 0
 	case t.metric == metricTTFT, t.metric == metricMeanTTFT:
 		return float64(o.TTFT)
+	case t.metric == metricProgress:
+		return float64(o.Ended - t.origin)
 	case t.metric == metricDecode, t.metric == metricMeanDecode:
 		return float64(o.E2E - o.TTFT)
 	}
@@ -410,8 +419,9 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	return result, result.finish(ctx, best, o)
 }
 
-// finish searches again with the scales that the chosen hypothesis left, without
-// the constants that the rows do not tell: those go back to the base's value.
+// finish searches again with the scales that the chosen hypothesis left. Constants
+// that the rows do not tell go back to the base's value, unless a prior holds
+// them near it.
 func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error {
 	p, s := best.p, best.s
 	var err error
@@ -427,7 +437,7 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 		kept, x := p.knobs[:0:0], s.X[:0:0]
 		for j, judgement := range s.Judge() {
 			k := p.knobs[j]
-			if judgement.Identified() || k.joint {
+			if judgement.Identified() || k.prior > 0 {
 				kept, x = append(kept, k), append(x, s.X[j])
 				continue
 			}
@@ -451,18 +461,23 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 	return nil
 }
 
-// starts is how many further points the last search starts from, scattered about
-// where it ended, and polishing how many evaluations a simplex search may add.
-const (
-	starts    = 3
-	polishing = 300
-)
+// effort is how many further points the last search starts from, scattered about
+// where it ended, and how many evaluations a simplex search may add: more where
+// they are cheap.
+func (p *problem) effort() (starts, polishing int) {
+	rows := 0
+	for _, t := range p.traces {
+		rows += len(t.Rows)
+	}
+	return min(max(6000/rows, 3), 10), min(max(600_000/rows, 200), 1500)
+}
 
 // scatter searches from points about a solution and returns the best end,
 // polished: a staircase has many places that look like the bottom.
 func (p *problem) scatter(ctx context.Context, s *fit.Solution, o Options) (*fit.Solution, error) {
 	rng := o.Seed.Stream("calibrate/starts")
 	q := *p
+	starts, polishing := p.effort()
 	for range starts {
 		x := slices.Clone(s.X)
 		for j, k := range p.knobs {
@@ -607,12 +622,22 @@ func (k *knob) untold(base *sim.Fleet, j fit.Judgement) fit.Estimate {
 	return e
 }
 
-// told adds the estimates of what the rows tell.
+// told adds the estimates of what was searched. What the rows hardly tell is
+// marked a prior: it stayed near the base's value, and was free to move so that
+// others need not make up for it.
 func (r *Result) told(p *problem, s *fit.Solution) {
-	for j, k := range p.knobs {
+	for j, judgement := range s.Judge() {
+		k := p.knobs[j]
 		e := fit.Estimate{Path: k.path, Unit: k.unit, Value: s.X[j], How: "replay of the requests through the simulated fleet"}
 		if k.joint {
-			e.How += ", about what the step log says"
+			e.How += ", about what was known before"
+		}
+		if !judgement.Identified() && !k.joint {
+			e.Verdict, e.Advice = fit.Prior, k.advice
+			e.How = "near the base's value, which the rows hardly move: " + judgement.String()
+			if len(judgement.Partners) > 0 {
+				e.Verdict = fit.Refused
+			}
 		}
 		for d := range r.draws {
 			e.Draws = append(e.Draws, r.draws[d][j])
