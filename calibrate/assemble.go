@@ -240,7 +240,7 @@ func (r *run) provenance() {
 				p.Rows = ""
 			} else if old, ok := inherited(r.base.Provenance, e.Path); ok {
 				p.Source = old.Source
-				if e.Verdict == fit.Refused || !strings.HasPrefix(e.How, "kept") {
+				if !strings.HasPrefix(e.How, "kept") && !strings.Contains(p.Source, e.How) {
 					p.Source += "; " + e.How
 				}
 			}

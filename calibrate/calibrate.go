@@ -27,7 +27,8 @@ type Inputs struct {
 	Settings string   // engine settings
 	Traces   []string // captured requests
 	Hold     []string // captured requests that are judged and not fitted
-	// GPUs are the telemetry's numbers of the base's cards, in the base's order.
+	// GPUs are the telemetry's numbers of the base's cards, in the base's order; nil
+	// is what the base says.
 	GPUs []int
 }
 
@@ -194,12 +195,16 @@ func (r *run) heat() error {
 	if r.base.Thermal == nil {
 		return fmt.Errorf("%s: base fleet %s has no thermal section to start from", r.Inputs.Thermal, r.Inputs.BaseName)
 	}
+	gpus := r.Inputs.GPUs
+	if gpus == nil {
+		gpus = r.base.Thermal.Numbers
+	}
 	telemetry, err := heat.Read(r.Inputs.Thermal)
 	if err != nil {
 		return err
 	}
 	result, err := heat.Fit(r.ctx, telemetry, r.base.Thermal, heat.Options{
-		Seed: r.o.Seed, Draws: intervalDraws, GPUs: r.Inputs.GPUs, RoomC: roomC,
+		Seed: r.o.Seed, Draws: intervalDraws, GPUs: gpus, RoomC: roomC,
 		Progress: func(start, round int, cost float64) {
 			r.o.Progress("thermals", fmt.Sprintf("start %d, round %d: cost %.3f", start+1, round+1, cost))
 		},

@@ -147,7 +147,10 @@ type SLOSpec struct {
 
 // Thermal is the heat of the chassis.
 type Thermal struct {
-	AmbientC float64          `yaml:"ambient_c"`
+	AmbientC float64 `yaml:"ambient_c"`
+	// Numbers are what the host's telemetry calls the cards; absent, 0, 1, 2 and so
+	// on. Nothing in a simulation depends on them.
+	Numbers  []int            `yaml:"numbers,omitempty"`
 	Cards    []thermal.Params `yaml:"cards"`
 	Coupling [][]float64      `yaml:"coupling_k_per_w"` // [i][j]: K at card i per W of card j
 	// Warm starts every card at the temperatures it has after this much full
@@ -268,6 +271,9 @@ func (f *Fleet) validateThermal(fault func(string, ...any)) {
 	t := f.Thermal
 	if _, err := thermal.New(t.Cards, t.Coupling, t.AmbientC); err != nil {
 		fault("%w", err)
+	}
+	if len(t.Numbers) > 0 && len(t.Numbers) != len(t.Cards) {
+		fault("thermal.numbers: got %d, want one for each of %d cards", len(t.Numbers), len(t.Cards))
 	}
 	if t.Warm < 0 {
 		fault("thermal.warm: got %v, want zero or more", t.Warm)

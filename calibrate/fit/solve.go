@@ -19,10 +19,11 @@ type Parameter struct {
 	// Width is the half-width of the differences that estimate slopes. A
 	// simulator is a staircase: the width must span many of its steps.
 	Width float64
-	// PriorSD, if positive, pulls the value towards Start with this standard
+	// PriorSD, if positive, pulls the value towards PriorMean with this standard
 	// deviation; it is also what Judge measures the rows' say against. 0 takes a
-	// quarter of the range and pulls nowhere.
-	PriorSD float64
+	// quarter of the range and pulls nowhere. A PriorMean of 0 is Start.
+	PriorSD   float64
+	PriorMean float64
 }
 
 // A Problem is a robust nonlinear least-squares problem.
@@ -128,7 +129,11 @@ func (p *Problem) at(x []float64) []float64 {
 	}
 	for j, q := range p.Parameters {
 		if q.PriorSD > 0 {
-			r = append(r, (x[j]-q.Start)/q.PriorSD)
+			mean := q.PriorMean
+			if mean == 0 {
+				mean = q.Start
+			}
+			r = append(r, (x[j]-mean)/q.PriorSD)
 		}
 	}
 	return r

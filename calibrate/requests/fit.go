@@ -448,6 +448,14 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 		}
 		p.knobs, s = kept, &fit.Solution{X: x}
 	}
+	for range settling {
+		p.start = s.X
+		p.rescale(p.residuals(s.X))
+		if s, err = p.solve(ctx, "requests, settling", o.Progress); err != nil {
+			return err
+		}
+		r.Evals += s.Evals
+	}
 	if s, err = p.scatter(ctx, s, o); err != nil {
 		return err
 	}
@@ -489,6 +497,9 @@ func (p *problem) scatter(ctx context.Context, s *fit.Solution, o Options) (*fit
 	q.polish = polishing
 	return q.solve(ctx, "requests, from scattered points", o.Progress)
 }
+
+// settling is how often the scales are taken anew before the last search.
+const settling = 2
 
 // triedRounds bounds the search of a hypothesis: enough to tell it from others.
 const triedRounds = 12
@@ -594,7 +605,7 @@ func (p *problem) solve(ctx context.Context, stage string, progress func(string,
 	problem.Weights = p.weights()
 	for _, k := range p.knobs {
 		problem.Parameters = append(problem.Parameters, fit.Parameter{
-			Name: k.path, Start: k.get(p.base), Low: k.low, High: k.high, Width: k.width, PriorSD: k.prior,
+			Name: k.path, Start: k.get(p.base), Low: k.low, High: k.high, Width: k.width, PriorSD: k.prior, PriorMean: k.mean,
 		})
 	}
 	problem.Starts, problem.Polish = p.starts, p.polish

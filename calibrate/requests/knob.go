@@ -13,7 +13,8 @@ type knob struct {
 	unit      string
 	low, high float64
 	width     float64 // of differences, as fit.Parameter's
-	prior     float64 // standard deviation of the pull towards the base; 0 none
+	prior     float64 // standard deviation of the pull; 0 none
+	mean      float64 // where it pulls to; 0 is the base
 	get       func(f *sim.Fleet) float64
 	set       func(f *sim.Fleet, v float64)
 	advice    string // the run that would tell it
@@ -28,9 +29,16 @@ func at(path, unit string, low, high, width float64, advice string, of func(f *s
 	}
 }
 
-// pulled gives a knob a prior.
+// pulled gives a knob a prior about the base's value.
 func (k knob) pulled(sd float64) knob {
 	k.prior = sd
+	return k
+}
+
+// usually gives a knob a prior of its own, whatever the base says: a base may
+// itself have been fitted to the same rows, which must not count twice.
+func (k knob) usually(mean, sd float64) knob {
+	k.mean, k.prior = mean, sd
 	return k
 }
 
@@ -146,35 +154,37 @@ func scaleKnob(base *sim.Fleet) knob {
 	return k
 }
 
-// hostKnobs are what a step log does not show of a step.
+// hostKnobs are what a step log does not show of a step. How much of a decode
+// follows the clock is not among them: clocks that move by a few percent do not
+// tell it from the decode times themselves. Priors are wide, of what a Python host
+// takes.
 func hostKnobs(base *sim.Fleet) []knob {
 	return []knob{
 		at("step.host_ms", "ms per step", 0, 10, 0.1, "add a run of single requests, one after another",
-			func(f *sim.Fleet) *float64 { return &f.Step.HostMS }),
+			func(f *sim.Fleet) *float64 { return &f.Step.HostMS }).usually(1.5, 1.5),
 		at("step.host_request_ms", "ms per request in the step", 0, 1, 0.03, "add a run with many requests at once",
-			func(f *sim.Fleet) *float64 { return &f.Step.HostRequestMS }),
+			func(f *sim.Fleet) *float64 { return &f.Step.HostRequestMS }).usually(0.2, 0.2),
 		at("step.cold_start_ms", "ms", 0, 50, 3, "add a run of single requests with pauses",
-			func(f *sim.Fleet) *float64 { return &f.Step.ColdStartMS }),
+			func(f *sim.Fleet) *float64 { return &f.Step.ColdStartMS }).usually(8, 8),
 		at("step.prefill_mixed_ms", "ms", 0, 60, 3, "add a run in which prompts meet running answers",
-			func(f *sim.Fleet) *float64 { return &f.Step.PrefillMixedMS }),
+			func(f *sim.Fleet) *float64 { return &f.Step.PrefillMixedMS }).usually(10, 15),
 		at("step.small_mixed_ms", "ms", 0, 30, 1, "add a run in which cached prompts meet running answers",
-			func(f *sim.Fleet) *float64 { return &f.Step.SmallMixedMS }),
-		at("step.decode_compute_share", "share of time", 0, 1, 0.2, "add a run on a card whose clock is capped",
-			func(f *sim.Fleet) *float64 { return &f.Step.DecodeComputeShare }).pulled(0.2),
+			func(f *sim.Fleet) *float64 { return &f.Step.SmallMixedMS }).usually(3, 5),
 	}
 }
 
-// frontEndKnobs are the front end's.
+// frontEndKnobs are the front end's. Their priors are what a Python process takes
+// that renders, tokenizes and streams.
 func frontEndKnobs(base *sim.Fleet) []knob {
 	return []knob{
 		at("front_end.service_ms", "ms", 0.05, 60, 1, "add bursts of requests that arrive together",
-			func(f *sim.Fleet) *float64 { return &f.FrontEnd.ServiceMS }).pulled(5),
+			func(f *sim.Fleet) *float64 { return &f.FrontEnd.ServiceMS }).usually(3, 3),
 		at("front_end.service_token_ms", "ms per prompt token", 0, 0.2, 0.002, "add a run with prompts of several lengths, all cached",
-			func(f *sim.Fleet) *float64 { return &f.FrontEnd.ServiceTokenMS }).pulled(0.02),
+			func(f *sim.Fleet) *float64 { return &f.FrontEnd.ServiceTokenMS }).usually(0.005, 0.02),
 		at("front_end.delay_ms", "ms", 0, 100, 1, "add a run of single requests, one after another",
-			func(f *sim.Fleet) *float64 { return &f.FrontEnd.DelayMS }).pulled(20),
+			func(f *sim.Fleet) *float64 { return &f.FrontEnd.DelayMS }).usually(10, 20),
 		at("front_end.stream_ms", "ms per token out", 0, 1, 0.05, "add a run with many answers at once",
-			func(f *sim.Fleet) *float64 { return &f.FrontEnd.StreamMS }).pulled(0.2),
+			func(f *sim.Fleet) *float64 { return &f.FrontEnd.StreamMS }).usually(0.2, 0.2),
 	}
 }
 

@@ -49,7 +49,7 @@ trace convert reads and has run. Telemetry: thermal.csv's columns. Settings: JSO
 with block_size, num_gpu_blocks, max_num_batched_tokens, max_num_seqs,
 max_model_len, async_scheduling, data_parallel_size.`,
 		Example: `  kvfleet calibrate --base h100x1 --settings server_config.json --trace agg_2rps/trace.csv --trace agg_4rps/trace.csv --out h100.yaml
-  kvfleet calibrate --base rtx3090x5 --steps engine_steps.csv --thermal thermal.csv --gpus 0,1,2,4,5 --trace probe_c1_replica0.csv --trace probe_c32_replica0.csv --trace rows_session_affinity_open6.csv --out fleet.yaml --report out/calibration`,
+  kvfleet calibrate --base rtx3090x5 --steps engine_steps.csv --thermal thermal.csv --trace probe_c1_replica0.csv --trace probe_c32_replica0.csv --trace rows_session_affinity_open6.csv --out fleet.yaml --report out/calibration`,
 		Args: cobra.NoArgs,
 	}
 	f := newFlags(c)
@@ -59,7 +59,7 @@ max_model_len, async_scheduling, data_parallel_size.`,
 	one(f, &o.in.Steps, files(), "steps", "engine step log (CSV or .arrows)", "")
 	texts(f, &o.in.Traces, "FILE", "trace", "captured requests to fit, repeatable")
 	one(f, &o.in.Thermal, files(), "thermal", "GPU telemetry (CSV)", "")
-	list(f, &o.gpus, counts(0), "gpus", "telemetry: the number of each of the base's cards", "")
+	list(f, &o.gpus, counts(0), "gpus", "telemetry: the number of each of the base's cards, if not as the base says", "")
 	one(f, &o.in.Settings, files(), "settings", "engine settings (JSON)", "")
 	texts(f, &o.in.Hold, "FILE", "hold", "captured requests to judge by and not to fit, repeatable")
 	one(f, &o.out, files(), "out", "the fleet file to write", "")
