@@ -9,51 +9,76 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// Draws are n bootstrap draws of the parameters: blocks of residuals are drawn
-// with replacement, and each draw is one Newton step of the robust loss away
-// from the solution (the one-step bootstrap). Draws stay within the bounds. The
-// outer index is the draw.
+// Draws are n draws of the parameters from what the rows and the priors leave of
+// them: normal about the solution, with the precision of the rows' slopes as far
+// as they can be trusted, corrected for how blocks of rows vary together (the
+// sandwich of the bootstrap over blocks), and that of what was known before. A
+// parameter that the rows do not tell has the width of its prior. Draws stay
+// within the bounds. The outer index is the draw.
 func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 	p := s.Problem
 	m := len(s.X)
 	scores, blocks := s.scores()
-	h, _ := s.normal()
+	h, _ := s.rowsNormal()
 	trust := s.trust()
+	// A mean of few blocks varies more than they show.
+	few := float64(blocks) / math.Max(1, float64(blocks-1))
+	if rows := len(s.Residuals) - p.priors(); rows > m {
+		few *= float64(rows) / float64(rows-m)
+	}
+	scale := make([]float64, m)
+	for j := range m {
+		meat := 0.0
+		for _, g := range scores {
+			meat += g.AtVec(j) * g.AtVec(j)
+		}
+		if h.At(j, j) > 0 && meat > 0 {
+			scale[j] = trust[j] * math.Sqrt(h.At(j, j)/(few*meat)) // 1/sqrt of the inflation, over the spread
+		}
+	}
+	precision := mat.NewSymDense(m, nil)
 	for j := range m {
 		for k := j; k < m; k++ {
-			h.SetSym(j, k, h.At(j, k)*max(0.1, trust[j])*max(0.1, trust[k]))
+			precision.SetSym(j, k, h.At(j, k)*scale[j]*scale[k])
 		}
+		known := p.Parameters[j].Width / p.known(j)
+		precision.SetSym(j, j, precision.At(j, j)+known*known)
 	}
-	inverse := pseudoInverse(h, s.Spread)
-	// A mean of few blocks varies more than its draws do, and the search has
-	// already turned each block's score towards zero.
-	inflate := math.Sqrt(float64(blocks) / math.Max(1, float64(blocks-1)))
-	if rows := len(s.Residuals); rows > m {
-		inflate *= math.Sqrt(float64(rows) / float64(rows-m))
+	var chol mat.Cholesky
+	if !chol.Factorize(precision) {
+		panic("fit: a precision with priors on its diagonal is singular")
 	}
+	var upper mat.TriDense
+	chol.UTo(&upper)
 	draws := make([][]float64, n)
-	sum, move := mat.NewVecDense(m, nil), mat.NewVecDense(m, nil)
-	count := make([]int, blocks)
+	z := mat.NewVecDense(m, nil)
 	for d := range draws {
-		clear(count)
-		for range blocks {
-			count[rng.IntN(blocks)]++
+		for j := range m {
+			z.SetVec(j, rng.NormFloat64())
 		}
-		sum.Zero()
-		for b, c := range count {
-			if c != 1 {
-				sum.AddScaledVec(sum, float64(c-1), scores[b])
-			}
+		var move mat.VecDense
+		// With U'U the precision, U^-1 z has its inverse as covariance.
+		if err := move.SolveVec(&upper, z); err != nil {
+			panic(err)
 		}
-		move.MulVec(inverse, sum)
 		x := make([]float64, m)
 		for j := range m {
-			x[j] = s.X[j] - inflate*move.AtVec(j)*p.Parameters[j].Width
+			x[j] = s.X[j] + move.AtVec(j)*p.Parameters[j].Width
 		}
 		p.clamp(x)
 		draws[d] = x
 	}
 	return draws
+}
+
+// known is how well a parameter was known before: its PriorSD, or a quarter of
+// its range.
+func (p *Problem) known(j int) float64 {
+	q := p.Parameters[j]
+	if q.PriorSD > 0 {
+		return q.PriorSD
+	}
+	return (q.High - q.Low) / 4
 }
 
 // scores sums each block's weighted gradient, in units of the widths. Priors are
@@ -88,32 +113,6 @@ func (s *Solution) scores() (scores []*mat.VecDense, blocks int) {
 		g.SubVec(g, mean)
 	}
 	return scores, blocks
-}
-
-// pseudoInverse inverts a normal matrix, leaving directions that the rows do not
-// move where they are.
-func pseudoInverse(h *mat.SymDense, spread float64) *mat.SymDense {
-	m := h.SymmetricDim()
-	var e mat.EigenSym
-	if !e.Factorize(h, true) {
-		panic("fit: a symmetric matrix has no eigenvalues")
-	}
-	values := e.Values(nil)
-	var v mat.Dense
-	e.VectorsTo(&v)
-	top := values[m-1]
-	out := mat.NewSymDense(m, nil)
-	for k := range m {
-		if values[k] <= top*1e-10 || values[k] <= 0 {
-			continue
-		}
-		for i := range m {
-			for j := i; j < m; j++ {
-				out.SetSym(i, j, out.At(i, j)+v.At(i, k)*v.At(j, k)/values[k])
-			}
-		}
-	}
-	return out
 }
 
 // Interval is the central 95% of one parameter's draws.
@@ -161,11 +160,8 @@ func (s *Solution) Judge() []Judgement {
 	p := s.Problem
 	m := len(s.X)
 	prior := make([]float64, m)
-	for j, q := range p.Parameters {
-		prior[j] = q.PriorSD
-		if prior[j] <= 0 {
-			prior[j] = (q.High - q.Low) / 4
-		}
+	for j := range m {
+		prior[j] = p.known(j)
 	}
 	rows := len(s.Residuals) - p.priors()
 	variance := s.Spread * s.Spread

@@ -358,7 +358,16 @@ func (s *Solution) trust() []float64 {
 
 // normal is the weighted normal matrix and gradient, in units of the widths.
 func (s *Solution) normal() (*mat.SymDense, *mat.VecDense) {
-	n, m := s.slopes.Dims()
+	return s.normalOf(len(s.Residuals))
+}
+
+// rowsNormal is the same without the priors.
+func (s *Solution) rowsNormal() (*mat.SymDense, *mat.VecDense) {
+	return s.normalOf(len(s.Residuals) - s.Problem.priors())
+}
+
+func (s *Solution) normalOf(n int) (*mat.SymDense, *mat.VecDense) {
+	m := len(s.X)
 	h, g := mat.NewSymDense(m, nil), mat.NewVecDense(m, nil)
 	for j := range m {
 		wj := s.Problem.Parameters[j].Width
