@@ -128,7 +128,8 @@ def tile(ax, x, y, fill, title, text, ink="white", **style):
 drawn = figures("pressure_map")
 for m in drawn:
     known = [abs(math.log1p(p["difference_ratio"])) for p in m["points"] if p["difference_ratio"] is not None]
-    scale = Normalize(-max(known, default=1), max(known, default=1))  # twice and half are equally far from level
+    end = max([math.log(1.25), *known])  # twice and half are equally far from level
+    scale = Normalize(-end, end)
     ax, points = grid(m, 1.9)
     for x, y, p in points:
         if p["difference_ratio"] is None:
@@ -137,7 +138,7 @@ for m in drawn:
         level = scale(math.log1p(p["difference_ratio"]))
         ends = [p["difference_ratio_min"], p["difference_ratio_max"]]
         tile(ax, x, y, plt.cm.RdBu(level), f"{p['difference_ratio']:+.0%}",
-             "" if None in ends else f"{ends[0]:+.0%} to {ends[1]:+.0%}",
+             "" if None in ends or ends[0] == ends[1] else f"{ends[0]:+.0%} to {ends[1]:+.0%}",
              ink="white" if abs(level - 0.5) > 0.28 else "black",
              **{"hatch": "///", "ec": "#9aa5b1"} if p["within_spread"] else {})
     ax.set_title(f"{m['policy']} against {m['baseline']}\n{m['fleet']}, {load(m)}")
@@ -190,6 +191,14 @@ else:
 # The median of the repetitions; the bars are their range.
 
 # %%
+def over_working_sets(ax):
+    sets = axes["working_sets"]
+    ax.set_xscale("log")
+    ax.set_xticks(sets, [f"{v:g}" for v in sets])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlim(0.75 * min(sets), 1.4 * max(sets))
+
+
 for m in figures("goodput_by_working_set"):
     fig, panels = plt.subplots(1, len(m["panels"]), figsize=(3.2 * len(m["panels"]), 3), sharey=True, squeeze=False)
     for ax, panel in zip(panels[0], m["panels"]):
@@ -198,9 +207,7 @@ for m in figures("goodput_by_working_set"):
             y = pd.DataFrame([p["goodput_rps"] for p in line["points"]], dtype=float)
             ax.plot(x, y["median"], "o-", ms=4, color=colours[line["policy"]], label=line["policy"])
             ax.vlines(x, y["min"], y["max"], color=colours[line["policy"]], lw=3, alpha=0.35)
-        ax.set_xscale("log")
-        ax.set_xticks(axes["working_sets"], [f"{v:g}" for v in axes["working_sets"]])
-        ax.xaxis.set_minor_locator(NullLocator())
+        over_working_sets(ax)
         ax.set_title(f"skew {panel['skew']:g}")
         ax.set_xlabel("working set")
     panels[0][0].set_ylim(bottom=0)
@@ -255,9 +262,7 @@ for (driver, amount), swept in cells.groupby(["driver", "load"]):
                         color=colours.get(label, GREY), label=label)
             if column == "busiest_replica_share":
                 ax.axhline(1 / fleet["replicas"], color=GREY, lw=0.8, ls="--")
-            ax.set_xscale("log")
-            ax.set_xticks(axes["working_sets"], [f"{v:g}" for v in axes["working_sets"]])
-            ax.xaxis.set_minor_locator(NullLocator())
+            over_working_sets(ax)
         line[0].set_ylim(bottom=0)
         line[0].set_ylabel(title)
     for ax, skew in zip(panels[0], skews):
