@@ -94,9 +94,9 @@ intervals = directory / "intervals.json"
 if intervals.is_file():
     drawn = json.loads(intervals.read_text())
     bars = pd.DataFrame(drawn["bars"])[::-1]
-    SHARES = [0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20, 50, 100]
+    SHARES = [0.05, 0.1, 0.2, 0.5, 0.8, 1, 1.25, 2, 5, 10, 20]
     fig, ax = plt.subplots(figsize=(8, 0.8 + 0.28 * len(bars)))
-    ax.hlines(bars["name"], bars["low"].clip(lower=0.05), bars["high"], color=BLUE, lw=5, alpha=0.45)
+    ax.hlines(bars["name"], bars["low"].clip(lower=0.05), bars["high"].clip(upper=20), color=BLUE, lw=5, alpha=0.45)
     ax.plot([1] * len(bars), bars["name"], "o", color=BLUE, ms=4)
     ax.set_xscale("log")
     ax.axvline(1, color=GREY, lw=0.8, zorder=0)
@@ -105,7 +105,7 @@ if intervals.is_file():
     ax.xaxis.set_major_formatter("{x:g}")
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_title("95% intervals, as shares of the value")
-    ax.set_xlabel("share of the value (logarithmic; an interval that reaches below 0.05 is cut there)")
+    ax.set_xlabel("share of the value (logarithmic; intervals are cut at 0.05 and 20)")
     for name, text in zip(bars["name"], bars["text"]):
         ax.annotate(text, (1.01, name), xycoords=("axes fraction", "data"), va="center", color=GREY, annotation_clip=False)
     plt.show()
