@@ -125,7 +125,7 @@ if len(ladder):
     ax.set_xlabel("requests in the batch")
     ax.set_ylabel("ms")
     ax.set_ylim(bottom=0)
-    ax.legend(ncols=4, loc="lower right")
+    ax.legend(ncols=4, loc="lower right", bbox_to_anchor=(1, 0.98))
     plt.show()
 else:
     print("The fleet has no decode ladder.")
