@@ -20,7 +20,7 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 	m := len(s.X)
 	scores, blocks := s.scores()
 	h, _ := s.rowsNormal()
-	trust := s.trust()
+	trust := s.trust(1)
 	// A mean of few blocks varies more than they show.
 	few := float64(blocks) / math.Max(1, float64(blocks-1))
 	if rows := len(s.Residuals) - p.priors(); rows > m {
@@ -33,7 +33,7 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 			meat += g.AtVec(j) * g.AtVec(j)
 		}
 		if h.At(j, j) > 0 && meat > 0 {
-			scale[j] = trust[j] * math.Sqrt(h.At(j, j)/(few*meat)) // 1/sqrt of the inflation, over the spread
+			scale[j] = math.Sqrt(h.At(j, j) / (few * meat)) // 1/sqrt of the inflation, over the spread
 		}
 	}
 	precision := mat.NewSymDense(m, nil)
@@ -41,6 +41,10 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 		for k := j; k < m; k++ {
 			precision.SetSym(j, k, h.At(j, k)*scale[j]*scale[k])
 		}
+		precision.SetSym(j, j, precision.At(j, j)*trust[j]*trust[j])
+	}
+	clip(precision)
+	for j := range m {
 		known := p.Parameters[j].Width / p.known(j)
 		precision.SetSym(j, j, precision.At(j, j)+known*known)
 	}
@@ -69,6 +73,33 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 		draws[d] = x
 	}
 	return draws
+}
+
+// clip takes from a matrix of what rows say the directions in which, once the
+// noise of the slopes is off its diagonal, they say less than nothing.
+func clip(a *mat.SymDense) {
+	m := a.SymmetricDim()
+	var e mat.EigenSym
+	if !e.Factorize(a, true) {
+		panic("fit: a symmetric matrix has no eigenvalues")
+	}
+	values := e.Values(nil)
+	if values[0] >= 0 {
+		return
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	a.Zero()
+	for k := range m {
+		if values[k] <= 0 {
+			continue
+		}
+		for i := range m {
+			for j := i; j < m; j++ {
+				a.SetSym(i, j, a.At(i, j)+values[k]*v.At(i, k)*v.At(j, k))
+			}
+		}
+	}
 }
 
 // known is how well a parameter was known before: its PriorSD, or a quarter of
@@ -133,6 +164,10 @@ func Interval(draws []float64) (low, high float64) {
 	return at(0.025), at(0.975)
 }
 
+// doubt is by how many standard deviations a slope's noise is taken to be larger
+// than it looks before a parameter is called identified: 1 of 100 times it is.
+const doubt = 2.33
+
 // A Judgement says how much the rows know of one parameter.
 type Judgement struct {
 	Name string
@@ -166,7 +201,7 @@ func (s *Solution) Judge() []Judgement {
 	rows := len(s.Residuals) - p.priors()
 	variance := s.Spread * s.Spread
 	// In units of the prior, a precision of 1 is what was known before.
-	trust := s.trust()
+	trust := s.trust(doubt)
 	a, alone := mat.NewSymDense(m, nil), make([]float64, m)
 	for j := range m {
 		for k := j; k < m; k++ {
@@ -174,13 +209,17 @@ func (s *Solution) Judge() []Judgement {
 			for i := range rows {
 				sum += s.weights[i] * s.slopes.At(i, j) * s.slopes.At(i, k)
 			}
-			v := sum * prior[j] * prior[k] / variance * trust[j] * trust[k]
+			v := sum * prior[j] * prior[k] / variance
 			if j == k {
+				v *= trust[j] * trust[j]
 				alone[j] = v
-				v++
 			}
 			a.SetSym(j, k, v)
 		}
+	}
+	clip(a)
+	for j := range m {
+		a.SetSym(j, j, a.At(j, j)+1)
 	}
 	var chol mat.Cholesky
 	var inverse mat.SymDense

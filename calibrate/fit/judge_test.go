@@ -143,7 +143,7 @@ func TestTrust(t *testing.T) {
 		}, Rounds: 1}
 		p.Parameters[0].Low, p.Parameters[0].High = 4, 6.5
 		want := slope * slope / (slope*slope + 0.5)
-		if got := solve(t, p).trust()[0]; math.Abs(got*got-want) > 0.05 {
+		if got := solve(t, p).trust(doubt)[0]; math.Abs(got*got-want) > 0.05 {
 			t.Errorf("slope %v: a share of %.3f of its square is trusted, want %.3f", slope, got*got, want)
 		}
 	}

@@ -68,6 +68,7 @@ type Solution struct {
 	Evals     int
 	slopes    *mat.Dense // residuals by parameters
 	rough     *mat.Dense // slope above less slope below, likewise
+	fine      *mat.Dense // slopes before groups took their means; nil without groups
 	weights   []float64
 }
 
@@ -220,6 +221,11 @@ func spreadOf(r []float64) float64 {
 	return max(1.4826*a[len(a)/2], math.Sqrt(sum/float64(len(r)))/20, 1e-12)
 }
 
+// shares of the widths at which slopes are taken, one after another as the search
+// stalls: a staircase needs the wide ones, and where the simulator is smooth the
+// narrow ones end the search.
+var shares = [...]float64{1, 0.5, 0.25, 0.08, 0.02}
+
 // search is damped least squares from one start; nil if the start is impossible.
 func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution, error) {
 	p.clamp(x)
@@ -241,7 +247,7 @@ func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution
 		s.Spread = spreadOf(rows)
 		s.Cost = p.loss(s.Residuals, s.Spread)
 		// Wide differences first, narrow ones once they no longer help.
-		s.slope([]float64{1, 0.5, 0.25}[min(still, 2)])
+		s.slope(shares[min(still, len(shares)-1)])
 		before := s.Cost
 		moved := s.step(&damping)
 		if p.Progress != nil {
@@ -254,7 +260,7 @@ func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution
 		case before-s.Cost < 1e-4*before:
 			still++
 		}
-		if still > 2 {
+		if still >= len(shares) {
 			break
 		}
 	}
@@ -299,7 +305,9 @@ func (s *Solution) slope(share float64) {
 		}
 	}
 	s.weights = p.weigh(s.Residuals, s.Spread)
+	s.fine = nil
 	if p.Groups != nil {
+		s.fine = mat.DenseCopyOf(s.slopes)
 		s.groupSlopes()
 	}
 }
@@ -331,10 +339,10 @@ func (s *Solution) groupSlopes() {
 // that is not noise. A slope is the mean of one above and one below; where it is
 // smooth the two agree, and where it is the noise of a staircase their difference
 // has twelve times the variance of their mean. Of few slopes the ratio of the two is
-// far from that by chance: the noise is taken to be as large as it is in 1 of 100
-// such ratios (the logarithm of an F of k and k degrees of freedom has a variance of
+// far from that by chance: the noise is taken to be so many standard deviations
+// larger (the logarithm of an F of k and k degrees of freedom has a variance of
 // about 4/k).
-func (s *Solution) trust() []float64 {
+func (s *Solution) trust(deviations float64) []float64 {
 	rows := len(s.Residuals) - s.Problem.priors()
 	out := make([]float64, len(s.X))
 	for j := range out {
@@ -348,7 +356,7 @@ func (s *Solution) trust() []float64 {
 		if s.Problem.Groups != nil {
 			independent = slices.Max(s.Problem.Groups) + 1
 		}
-		noise *= math.Exp(2.33 * math.Sqrt(4/float64(max(1, independent))))
+		noise *= math.Exp(deviations * math.Sqrt(4/float64(max(1, independent))))
 		if signal > 0 {
 			out[j] = math.Sqrt(math.Max(0, 1-noise/signal))
 		}
@@ -388,44 +396,37 @@ func (s *Solution) normalOf(n int) (*mat.SymDense, *mat.VecDense) {
 	return h, g
 }
 
-// step tries damped steps, two at a time, and says whether one improved.
+// step tries damped steps and says whether one improved.
 func (s *Solution) step(damping *float64) bool {
-	p := s.Problem
-	h, g := s.normal()
-	s.hold(h, g)
-	m := len(s.X)
+	type direction struct {
+		h *mat.SymDense
+		g *mat.VecDense
+	}
+	var ways []direction
+	add := func() {
+		h, g := s.normal()
+		s.hold(h, g)
+		ways = append(ways, direction{h, g})
+	}
+	add()
+	if s.fine != nil {
+		// Where the simulator is smooth, slopes row by row see more than groups do.
+		s.slopes, s.fine = s.fine, s.slopes
+		add()
+		s.slopes, s.fine = s.fine, s.slopes
+	}
 	for range 5 {
-		type trial struct {
-			x, r    []float64
-			cost    float64
-			damping float64
-		}
-		trials := make([]trial, 2)
-		Each(2, func(k int) {
-			d := *damping * []float64{1, 10}[k]
-			a := mat.NewSymDense(m, nil)
-			a.CopySym(h)
-			for j := range m {
-				a.SetSym(j, j, h.At(j, j)*(1+d)+1e-9)
-			}
-			x := slices.Clone(s.X)
-			var chol mat.Cholesky
-			var move mat.VecDense
-			trials[k].cost = math.Inf(1)
-			if !chol.Factorize(a) || chol.SolveVecTo(&move, g) != nil {
-				return
-			}
-			for j := range m {
-				x[j] -= move.AtVec(j) * p.Parameters[j].Width
-			}
-			p.clamp(x)
-			r := p.at(x)
-			trials[k] = trial{x, r, p.loss(r, s.Spread), d}
+		trials := make([]trial, 2*len(ways))
+		Each(len(trials), func(k int) {
+			way := ways[k/2]
+			trials[k] = s.try(way.h, way.g, *damping*[]float64{1, 10}[k%2])
 		})
-		s.Evals += 2
+		s.Evals += len(trials)
 		best := trials[0]
-		if trials[1].cost < best.cost {
-			best = trials[1]
+		for _, t := range trials[1:] {
+			if t.cost < best.cost {
+				best = t
+			}
 		}
 		if best.cost < s.Cost {
 			s.X, s.Residuals, s.Cost = best.x, best.r, best.cost
@@ -435,6 +436,35 @@ func (s *Solution) step(damping *float64) bool {
 		*damping *= 100
 	}
 	return false
+}
+
+// A trial is where a damped step would end.
+type trial struct {
+	x, r    []float64
+	cost    float64
+	damping float64
+}
+
+// try evaluates one damped step.
+func (s *Solution) try(h *mat.SymDense, g *mat.VecDense, damping float64) trial {
+	p, m := s.Problem, len(s.X)
+	a := mat.NewSymDense(m, nil)
+	a.CopySym(h)
+	for j := range m {
+		a.SetSym(j, j, h.At(j, j)*(1+damping)+1e-9)
+	}
+	var chol mat.Cholesky
+	var move mat.VecDense
+	if !chol.Factorize(a) || chol.SolveVecTo(&move, g) != nil {
+		return trial{cost: math.Inf(1)}
+	}
+	x := slices.Clone(s.X)
+	for j := range m {
+		x[j] -= move.AtVec(j) * p.Parameters[j].Width
+	}
+	p.clamp(x)
+	r := p.at(x)
+	return trial{x, r, p.loss(r, s.Spread), damping}
 }
 
 // hold takes the parameters out of a step that lie on a bound and would leave the

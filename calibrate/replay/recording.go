@@ -75,6 +75,7 @@ func Open(path string) (*Recording, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	r.findCap()
+	r.findJump()
 	return r, nil
 }
 

@@ -19,8 +19,8 @@ func (p *problem) group() {
 	for t := range p.traces {
 		rows := p.traces[t].Rows
 		load := cut(inFlight(rows), 0.05, 0.2, 0.4, 0.6, 0.8)
-		work := cut(uncached(rows), 0.33, 0.67)
-		length := cut(lengths(rows), 0.33, 0.67)
+		work := cut(uncached(rows), 0.17, 0.33, 0.5, 0.67, 0.83)
+		length := cut(lengths(rows), 0.25, 0.5, 0.75)
 		for i := range p.targets {
 			g := &p.targets[i]
 			if g.trace != t {
@@ -33,7 +33,7 @@ func (p *problem) group() {
 			}
 			if g.metric == metricTTFT {
 				k.work = work[g.row]
-				g.regime.work = work[g.row]
+				g.regime.work = work[g.row] / 2
 			}
 			n, ok := numbers[k]
 			if !ok {
