@@ -94,13 +94,13 @@ func (r *run) told() []fit.Estimate {
 			for _, path := range r.expand(e.Path) {
 				one := e
 				one.Path, one.Rows = path, rows
-				if i, ok := at[path]; ok && (e.Verdict != fit.Measured || strings.HasPrefix(e.Path, "step.scale")) {
-					if e.Verdict == fit.Measured { // a stretched step time is the steps' still
-						all[i].How += fmt.Sprintf("; times %.4f [%.4f, %.4f] by the requests' replay", e.Value, e.Low, e.High)
-					}
+				if i, ok := at[path]; ok && e.Path == "step.scale" { // a stretched step time is the steps' still
+					all[i].How += fmt.Sprintf("; times %.4f [%.4f, %.4f] by the requests' replay", e.Value, e.Low, e.High)
+					continue
+				} else if ok && e.Verdict != fit.Measured {
 					continue
 				}
-				if strings.HasPrefix(e.Path, "step.scale") {
+				if e.Path == "step.scale" {
 					continue
 				}
 				add(one, rows)
@@ -239,7 +239,7 @@ func (r *run) provenance() {
 			if e.Path == "thermal.ambient_c" {
 				p.Rows = ""
 			} else if old, ok := inherited(r.base.Provenance, e.Path); ok {
-				p.Source = old.Source
+				p.Source, _, _ = strings.Cut(old.Source, "; ") // what an earlier calibration added goes
 				if !strings.HasPrefix(e.How, "kept") && !strings.Contains(p.Source, e.How) {
 					p.Source += "; " + e.How
 				}
@@ -247,6 +247,12 @@ func (r *run) provenance() {
 			p.Rows = ""
 		}
 		all[e.Path] = p
+	}
+	if r.Steps != nil {
+		all["step.decode_ladder"] = sim.Provenance{
+			Unit: "requests; ms; ms per token of context", Source: "captured sizes: " + r.Steps.Ladder.Chosen + "; every rung has its own entry",
+			Rows: filepath.Base(r.Inputs.Steps), Verdict: fit.Measured.String(),
+		}
 	}
 	r.Fleet.Provenance = all
 }

@@ -71,6 +71,7 @@ func TestNumbersByPath(t *testing.T) {
 
 func TestDraws(t *testing.T) {
 	f := loadFleet(t, "rtx3090x5").Copy()
+	f.Draws = nil
 	if _, err := f.Draw(0); err == nil {
 		t.Error("a fleet without draws: got no error")
 	}

@@ -41,9 +41,8 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 		for k := j; k < m; k++ {
 			precision.SetSym(j, k, h.At(j, k)*scale[j]*scale[k])
 		}
-		precision.SetSym(j, j, precision.At(j, j)*trust[j]*trust[j])
 	}
-	clip(precision)
+	s.quieten(precision, trust)
 	for j := range m {
 		known := p.Parameters[j].Width / p.known(j)
 		precision.SetSym(j, j, precision.At(j, j)+known*known)
@@ -73,6 +72,26 @@ func (s *Solution) Draws(n int, rng *rand.Rand) [][]float64 {
 		draws[d] = x
 	}
 	return draws
+}
+
+// quieten takes the noise of the slopes out of a matrix of what rows say. Of
+// groups it comes off the diagonal, since the noise of one parameter's slopes has
+// nothing to do with another's, and what parameters say together stays; row by
+// row, where roughness is curvature as well, all that a parameter says shrinks.
+func (s *Solution) quieten(a *mat.SymDense, trust []float64) {
+	m := a.SymmetricDim()
+	for j := range m {
+		if s.Problem.Groups != nil {
+			a.SetSym(j, j, a.At(j, j)*trust[j]*trust[j])
+			continue
+		}
+		for k := j; k < m; k++ {
+			a.SetSym(j, k, a.At(j, k)*trust[j]*trust[k])
+		}
+	}
+	if s.Problem.Groups != nil {
+		clip(a)
+	}
 }
 
 // clip takes from a matrix of what rows say the directions in which, once the
@@ -210,14 +229,13 @@ func (s *Solution) Judge() []Judgement {
 				sum += s.weights[i] * s.slopes.At(i, j) * s.slopes.At(i, k)
 			}
 			v := sum * prior[j] * prior[k] / variance
-			if j == k {
-				v *= trust[j] * trust[j]
-				alone[j] = v
-			}
 			a.SetSym(j, k, v)
 		}
 	}
-	clip(a)
+	s.quieten(a, trust)
+	for j := range m {
+		alone[j] = a.At(j, j)
+	}
 	for j := range m {
 		a.SetSym(j, j, a.At(j, j)+1)
 	}

@@ -221,10 +221,15 @@ func spreadOf(r []float64) float64 {
 	return max(1.4826*a[len(a)/2], math.Sqrt(sum/float64(len(r)))/20, 1e-12)
 }
 
-// shares of the widths at which slopes are taken, one after another as the search
-// stalls: a staircase needs the wide ones, and where the simulator is smooth the
-// narrow ones end the search.
-var shares = [...]float64{1, 0.5, 0.25, 0.08, 0.02}
+// shares are those of the widths at which slopes are taken, one after another as
+// the search stalls: a staircase needs the wide ones. Where groups say that the
+// simulator is chaotic in places, the narrow ones end the search in the others.
+func (p *Problem) shares() []float64 {
+	if p.Groups == nil {
+		return []float64{1, 0.5, 0.25}
+	}
+	return []float64{1, 0.5, 0.25, 0.08, 0.02}
+}
 
 // search is damped least squares from one start; nil if the start is impossible.
 func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution, error) {
@@ -238,7 +243,7 @@ func (p *Problem) search(ctx context.Context, start int, x []float64) (*Solution
 		rounds = 30
 	}
 	s := &Solution{Problem: p, X: x, Residuals: r, Evals: 1}
-	damping, still := 1e-2, 0
+	damping, still, shares := 1e-2, 0, p.shares()
 	for round := range rounds {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -40,8 +40,8 @@ func Example() {
 	all := result.Regions[len(result.Regions)-1]
 	fmt.Printf("%s: %d shapes, held out within 1%%: %v\n", all.Name, all.HeldOut.Rows, all.HeldOut.P90 < 0.01)
 	// Output:
-	// step.weights_ms: 4.77 ms, prior
-	// step.decode_ladder[8].ms: 12.14 ms, measured
-	// step.host_ms: 1.65 ms per step, prior
+	// step.weights_ms: 5.28 ms, prior
+	// step.decode_ladder[8].ms: 12.65 ms, measured
+	// step.host_ms: 1.46 ms per step, prior
 	// all: 64 shapes, held out within 1%: true
 }
