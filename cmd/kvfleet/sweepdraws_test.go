@@ -18,7 +18,11 @@ func drawnFleet(t *testing.T, values string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return write(t, "drawn.yaml", string(f.text)+"\ndraws:\n  paths: [router.tokenize_ms]\n  values: "+values+"\n")
+	text, _, _ := strings.Cut(string(f.text), "\ndraws:\n") // its own go
+	if values != "" {
+		text += "\ndraws:\n  paths: [router.tokenize_ms]\n  values: " + values
+	}
+	return write(t, "drawn.yaml", text+"\n")
 }
 
 // sampled is a sweep of two policies at two points, and as many draws.
@@ -105,7 +109,7 @@ func TestSweepUnderEqualDrawsMarksNothing(t *testing.T) {
 }
 
 func TestFleetWithoutDrawsIsRefused(t *testing.T) {
-	_, stderr, status := kvfleet(t, sampled(defaultFleet, t.TempDir(), "--fleet-samples", "32")...)
+	_, stderr, status := kvfleet(t, sampled(drawnFleet(t, ""), t.TempDir(), "--fleet-samples", "32")...)
 	if want := "--fleet-samples: fleet rtx3090x5 has 0 draws, want 32: kvfleet calibrate writes them"; status != 2 || !strings.Contains(stderr, want) {
 		t.Errorf("got exit status %d and %q, want 2 and %q", status, stderr, want)
 	}
