@@ -597,7 +597,7 @@ func (p *problem) at() []float64 {
 // solve searches with expected scales, then with those that the first search
 // leaves.
 func (p *problem) solve(ctx context.Context, stage string, progress func(string, int, float64)) (*fit.Solution, error) {
-	problem := &fit.Problem{Residuals: p.residuals, Huber: 2, Rounds: p.rounds}
+	problem := &fit.Problem{Residuals: p.residuals, Huber: 3, Rounds: p.rounds}
 	for i := range p.targets {
 		problem.Blocks = append(problem.Blocks, p.targets[i].block)
 		problem.Groups = append(problem.Groups, p.targets[i].group)
