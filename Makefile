@@ -80,6 +80,10 @@ $(VENV)/installed: notebooks/requirements.txt
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
+.PHONY: recovery
+recovery: ## whether a calibration's 95% intervals hold known constants: 100 seeds, some ten minutes
+	KVFLEET_RECOVERY=100 $(GO) test -timeout 60m -run TestRecovery -v ./calibrate/requests
+
 .PHONY: bench
 bench: build ## Go benchmarks, then whole-command scale runs into out/bench
 	@mkdir -p $(BENCH)

@@ -76,7 +76,6 @@ type run struct {
 	settings []Setting
 	traces   []requests.Trace
 	base     *sim.Fleet // with settings and what earlier stages told
-	names    map[string]bool
 }
 
 // Run calibrates. Its error is a user's mistake, or ctx's.

@@ -104,7 +104,7 @@ func (r *Result) figures() []drawing {
 
 // intervals are the bars of what was measured, without the rungs.
 func (r *Result) intervals() report.Bars {
-	b := report.Bars{Figure: "intervals", Title: "What the rows tell", Subtitle: "95% intervals over the bootstrap draws, as shares of the value (logarithmic)"}
+	b := report.Bars{Figure: "intervals", Title: "What the rows tell", Subtitle: "95% intervals as shares of the value (logarithmic)"}
 	for _, e := range r.short() {
 		if e.Verdict != fit.Measured || e.Value <= 0 || e.Low >= e.High {
 			continue
