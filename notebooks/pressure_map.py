@@ -24,9 +24,8 @@
 # write, and computes nothing: every figure shown is one of theirs. `KVFLEET_SWEEP`
 # names another directory.
 #
-# As committed it shows a short sweep of the published fleet with its step times fitted
-# to 15 s of its own simulated step log. The draws of that fit show how a mark comes
-# about; they are not what is known of the published fleet.
+# As committed it shows a short sweep of the published fleet, under 20 draws of its
+# calibration.
 
 # %%
 import json
