@@ -36,7 +36,8 @@ var settingKeys = []struct{ key, path, unit string }{
 }
 
 // ReadSettings reads engine settings from a JSON object: the settings themselves,
-// or groups of them (engine_kwargs, kv_cache). Other keys are ignored. Two values
+// or groups of them (engine_kwargs, kv_cache, resolved_config.scheduler_config, as
+// vLLM's own record of a run has them). Other keys are ignored. Two values
 // of one setting are an error.
 func ReadSettings(path string) ([]Setting, error) {
 	text, err := os.ReadFile(path)
@@ -70,7 +71,7 @@ func ReadSettings(path string) ([]Setting, error) {
 		}
 	}
 	take(top, "")
-	for _, name := range []string{"engine_kwargs", "kv_cache"} {
+	for _, name := range []string{"engine_kwargs", "kv_cache", "resolved_config"} {
 		raw, ok := top[name]
 		if !ok {
 			continue
@@ -80,7 +81,15 @@ func ReadSettings(path string) ([]Setting, error) {
 			faults = append(faults, fmt.Errorf("%s: %s: want an object: %w", path, name, err))
 			continue
 		}
-		take(group, name+".")
+		if name != "resolved_config" {
+			take(group, name+".")
+			continue
+		}
+		// What vLLM resolved to: the scheduler's part says what nobody asked for.
+		var scheduler map[string]json.RawMessage
+		if raw, ok := group["scheduler_config"]; ok && json.Unmarshal(raw, &scheduler) == nil {
+			take(scheduler, name+".scheduler_config.")
+		}
 	}
 	if len(all) == 0 && len(faults) == 0 {
 		faults = append(faults, fmt.Errorf("%s: holds no engine setting; want block_size, num_gpu_blocks, max_num_batched_tokens, max_num_seqs, max_model_len or async_scheduling", path))
@@ -100,7 +109,9 @@ func setting(path, unit, key string, raw json.RawMessage) (Setting, error) {
 		if json.Unmarshal(raw, &on) != nil {
 			return s, fmt.Errorf("%s: got %s, want true or false", key, raw)
 		}
-		s.Text = strconv.FormatBool(on)
+		if s.Text = strconv.FormatBool(on); on {
+			s.Value = 1
+		}
 	default:
 		if json.Unmarshal(raw, &s.Value) != nil || s.Value < 1 || s.Value != math.Trunc(s.Value) || s.Value > 1<<40 {
 			return s, fmt.Errorf("%s: got %s, want a whole number of at least 1", key, raw)

@@ -85,6 +85,8 @@ func (o *calibrateOptions) check(f *flags) {
 		f.fault("--out: missing, want a fleet file to write")
 	} else if _, err := os.Stat(o.out); err == nil && !o.force {
 		f.fault("--out: %s is there already; --force writes over it", o.out)
+	} else if info, err := os.Stat(filepath.Dir(o.out)); err != nil || !info.IsDir() {
+		f.fault("--out: %s is no directory to write into", filepath.Dir(o.out))
 	}
 	if o.in.Steps == "" && o.in.Thermal == "" && o.in.Settings == "" && len(o.in.Traces) == 0 {
 		f.fault("want at least one of --steps, --trace, --thermal and --settings")

@@ -87,6 +87,7 @@ func TestCalibrateMistakes(t *testing.T) {
 		{"calibrate --base h100x1 --out x.yaml --gpus 1 --steps " + missing, 2, []string{"--gpus: means nothing without --thermal"}},
 		{"calibrate --base rtx3090x5 --out x.yaml --gpus 1,2 --thermal " + missing, 2, []string{"--gpus: got 2 numbers, the base has 5 cards"}},
 		{"calibrate --base h100x1 --out x.yaml --trace " + missing, 1, []string{"none.csv"}},
+		{"calibrate --base h100x1 --out " + missing + "/x.yaml --steps " + missing, 2, []string{"is no directory"}},
 		{"calibrate --base h100x1 --out x.yaml --settings " + missing, 1, []string{"none.csv"}},
 		{"validate --trace " + missing + " --measured x.csv", 2, []string{"--measured: means nothing with --trace"}},
 		{"validate out --trace " + missing, 2, []string{"out: means nothing with --trace"}},
