@@ -33,7 +33,7 @@ STATICCHECK_CHECKS := all,-ST1000
 
 # The packages that share memory between goroutines, or that a live driver will
 # call from several.
-RACE_PACKAGES ?= ./policies/router/... ./sim ./cmd/...
+RACE_PACKAGES ?= ./policies/router/... ./sim ./calibrate/fit ./cmd/...
 
 # Runs, not seconds: with a deadline, Go at times takes its own for a finding
 # ("context deadline exceeded").

@@ -104,9 +104,10 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	return result, result.finish(ctx, best, o)
 }
 
-// finish searches again with the scales that the chosen hypothesis left. Constants
-// that the rows do not tell go back to the base's value, unless a prior holds
-// them near it.
+// finish searches again with the scales that the chosen hypothesis left. What the
+// rows hardly tell stays in the search, held by its prior or by nothing moving it:
+// put back to a base that is only a guess, it would spoil the rest. A stretch of
+// measured steps that they do not tell is none.
 func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error {
 	p, s := best.p, best.s
 	var err error
@@ -122,7 +123,7 @@ func (r *Result) finish(ctx context.Context, best *hypothesis, o Options) error 
 		kept, x := p.knobs[:0:0], s.X[:0:0]
 		for j, judgement := range s.Judge() {
 			k := p.knobs[j]
-			if judgement.Identified() || k.prior > 0 {
+			if judgement.Identified() || !k.optional {
 				kept, x = append(kept, k), append(x, s.X[j])
 				continue
 			}

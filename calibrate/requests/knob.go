@@ -19,6 +19,7 @@ type knob struct {
 	set       func(f *sim.Fleet, v float64)
 	advice    string // the run that would tell it
 	joint     bool   // a step log tells it too
+	optional  bool   // without it nothing is missing
 }
 
 func at(path, unit string, low, high, width float64, advice string, of func(f *sim.Fleet) *float64) knob {
@@ -138,7 +139,7 @@ func jointKnobs(base *sim.Fleet, sd map[string]float64) []knob {
 func scaleKnob(base *sim.Fleet) knob {
 	k := knob{
 		path: "step.scale", unit: "share", low: 0.8, high: 1.2, width: 0.01,
-		advice: "measure the steps without tracing",
+		advice: "measure the steps without tracing", optional: true,
 	}
 	k.get = func(f *sim.Fleet) float64 { return f.Step.WeightsMS / base.Step.WeightsMS }
 	k.set = func(f *sim.Fleet, v float64) {

@@ -21,6 +21,9 @@ func captured(t *testing.T, fleet string) string {
 // A calibration writes a fleet file that validate, fleets and sweep take, a report,
 // and never over what is there.
 func TestCalibrateAndValidate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole calibration, slow under the race detector; calibrate/fit holds what is concurrent of it")
+	}
 	trace := captured(t, "rtx3090x5")
 	dir := t.TempDir()
 	out, reports := filepath.Join(dir, "fleet.yaml"), filepath.Join(dir, "report")
