@@ -98,6 +98,9 @@ func (r *run) told() []fit.Estimate {
 					all[i].How += fmt.Sprintf("; times %.4f [%.4f, %.4f] by the requests' replay", e.Value, e.Low, e.High)
 					continue
 				} else if ok && e.Verdict != fit.Measured {
+					if all[i].Verdict == fit.Prior { // the step log did not tell it either
+						all[i].Verdict, all[i].How, all[i].Advice = e.Verdict, e.How, e.Advice
+					}
 					continue
 				}
 				if e.Path == "step.scale" {
