@@ -17,7 +17,11 @@ func (r *run) judge() error {
 		if err := rec.FitTo(r.Fleet); err != nil {
 			return err
 		}
-		out, err := rec.Simulate(r.ctx, r.Fleet, "", seed.Seed(r.o.Seed))
+		whole := rec
+		if r.Requests != nil && i < len(r.Inputs.Traces) {
+			whole = r.Requests.Beside(rec)
+		}
+		out, err := whole.Simulate(r.ctx, r.Fleet, "", seed.Seed(r.o.Seed))
 		if err != nil {
 			return err
 		}
@@ -59,7 +63,7 @@ func (r *run) folds() error {
 			return err
 		}
 		for t, trace := range r.traces {
-			out, err := trace.Simulate(r.ctx, f, "", seed.Seed(r.o.Seed))
+			out, err := r.Requests.Beside(trace.Recording).Simulate(r.ctx, f, "", seed.Seed(r.o.Seed))
 			if err != nil {
 				return err
 			}

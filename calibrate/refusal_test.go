@@ -209,7 +209,7 @@ func TestMixedEngineSettings(t *testing.T) {
 	if _, err := ReadSettings(settings); err == nil || !strings.Contains(err.Error(), "block_size and kv_cache.block_size differ") {
 		t.Errorf("got %v, want both keys named", err)
 	}
-	for _, text := range []string{"[]", "{", `{"block_size": 0}`, `{"block_size": "x"}`, `{"async_scheduling": 1}`, `{"something": 1}`} {
+	for _, text := range []string{"[]", "{", `{"block_size": 0}`, `{"block_size": "x"}`, `{"async_scheduling": 1}`, `{"enable_expert_parallel": 2}`, `{"something": 1}`} {
 		write(text)
 		if _, err := ReadSettings(settings); err == nil || !strings.Contains(err.Error(), settings) {
 			t.Errorf("%s: got %v, want an error that names the file", text, err)
@@ -309,5 +309,36 @@ func TestReport(t *testing.T) {
 	}
 	if got := strings.Count(string(requests), "\n"); got != 101 {
 		t.Errorf("requests-1.csv: got %d lines, want a header and 100", got)
+	}
+}
+
+// Experts spread over data-parallel ranks make the ranks step together.
+func TestExpertParallelSettings(t *testing.T) {
+	f, err := sim.LoadFleet("cpu-vllm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "meta.json")
+	for text, want := range map[string][2]int{
+		`{"engine_kwargs": {"data_parallel_size": 2, "enable_expert_parallel": true}}`:  {2, 2},
+		`{"engine_kwargs": {"enable_expert_parallel": true, "data_parallel_size": 4}}`:  {4, 4},
+		`{"engine_kwargs": {"data_parallel_size": 2, "enable_expert_parallel": false}}`: {2, 0},
+		`{"engine_kwargs": {"data_parallel_size": 2}}`:                                  {2, 0},
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		settings, err := ReadSettings(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := f.Copy()
+		apply(g, settings, "meta.json")
+		if got := [2]int{len(g.Replicas), g.Engine.LockstepRanks}; got != want {
+			t.Errorf("%s: got %d replicas, %d of them in step, want %v", text, got[0], got[1], want)
+		}
+		if err := g.Validate(); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -22,6 +22,9 @@ type Setting struct {
 	Key   string // in the file
 }
 
+// lockstepPath is what data parallelism over experts sets.
+const lockstepPath = "engine.lockstep_ranks"
+
 // settingKeys maps what settings files call things to the fleet file.
 var settingKeys = []struct{ key, path, unit string }{
 	{"block_size", "engine.block_size", "tokens per KV block"},
@@ -32,6 +35,7 @@ var settingKeys = []struct{ key, path, unit string }{
 	{"max_seq_len", "max_model_len", "tokens"},
 	{"async_scheduling", "engine.async_scheduling", "-"},
 	{"data_parallel_size", "replicas", "engines"},
+	{"enable_expert_parallel", lockstepPath, "replicas"},
 	{"model", "model", "-"},
 }
 
@@ -104,7 +108,7 @@ func setting(path, unit, key string, raw json.RawMessage) (Setting, error) {
 		if json.Unmarshal(raw, &s.Text) != nil {
 			return s, fmt.Errorf("%s: got %s, want a name", key, raw)
 		}
-	case "engine.async_scheduling":
+	case "engine.async_scheduling", lockstepPath:
 		var on bool
 		if json.Unmarshal(raw, &on) != nil {
 			return s, fmt.Errorf("%s: got %s, want true or false", key, raw)
@@ -137,6 +141,8 @@ func apply(f *sim.Fleet, settings []Setting, from string) []fit.Estimate {
 				*f = *f.Scale(n)
 			}
 			continue
+		case lockstepPath:
+			continue // below, once it is known how many ranks there are
 		default:
 			if err := f.SetNumber(s.Path, s.Value); err != nil {
 				panic(err) // the table above is ours
@@ -145,6 +151,15 @@ func apply(f *sim.Fleet, settings []Setting, from string) []fit.Estimate {
 		out = append(out, fit.Estimate{
 			Path: s.Path, Unit: s.Unit, Value: s.Value, Low: s.Value, High: s.Value,
 			Verdict: fit.Stated, Rows: from, How: "engine setting " + s.Key,
+		})
+	}
+	if i := slices.IndexFunc(settings, func(s Setting) bool { return s.Path == lockstepPath }); i >= 0 && settings[i].Value == 1 {
+		// Experts are spread over the ranks, which therefore step together.
+		f.Engine.LockstepRanks = len(f.Replicas)
+		v := float64(len(f.Replicas))
+		out = append(out, fit.Estimate{
+			Path: lockstepPath, Unit: "replicas", Value: v, Low: v, High: v, Verdict: fit.Stated, Rows: from,
+			How: "engine settings data_parallel_size and " + settings[i].Key,
 		})
 	}
 	if now := f.KVTokens(); now != tokens && tokens > 0 {

@@ -94,9 +94,11 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 			opts.Steps = func(s engine.Step) { cfg.Steps(name, s) }
 		}
 		n.engine = engine.New(f.Engine, model, n, opts)
+		n.lead = n
 		c.replicas = append(c.replicas, n)
 		c.router.Observe(0, router.Observation{Kind: router.Added, Replica: n.id, Name: n.name})
 	}
+	c.bind()
 	if err := c.warmUp(); err != nil {
 		return nil, err
 	}
@@ -105,6 +107,19 @@ func newCluster(cfg *Config, sink func(*traces.Row)) (*cluster, error) {
 	}
 	c.scheduleFaults()
 	return c, nil
+}
+
+// bind lets the ranks of data-parallel engines step together.
+func (c *cluster) bind() {
+	n := c.fleet.Engine.LockstepRanks
+	for i := 0; n > 1 && i < len(c.replicas); i += n {
+		var engines []*engine.Engine
+		for _, r := range c.replicas[i:min(i+n, len(c.replicas))] {
+			r.lead = c.replicas[i]
+			engines = append(engines, r.engine)
+		}
+		c.replicas[i].ranks = engine.NewRanks(engines...)
+	}
 }
 
 // tokenize is how long the router waits for a prompt's tokens.

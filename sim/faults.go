@@ -139,7 +139,9 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 	case "kill":
 		c.kill(n)
 	case "restart":
-		c.loop.At(at+c.fleet.Health.StartUp, rankFault, (*startUps)(c), int64(n.id)|n.started<<32)
+		for _, m := range c.together(n) {
+			c.loop.At(at+c.fleet.Health.StartUp, rankFault, (*startUps)(c), int64(m.id)|m.started<<32)
+		}
 	case "drain":
 		n.drained = true
 		c.setRotation(n, false, false)
@@ -163,15 +165,37 @@ func (s *faults) Fire(at time.Duration, arg int64) {
 	}
 }
 
-// kill ends a process. What its clients were reading is lost; what nobody has
-// seen anything of is placed again.
+// together is the replicas that live and die with one: its ranks, or itself alone.
+func (c *cluster) together(n *replica) []*replica {
+	first := int(n.lead.id)
+	last := first
+	for last < len(c.replicas) && c.replicas[last].lead == n.lead {
+		last++
+	}
+	return c.replicas[first:last]
+}
+
+// kill ends a process and the ranks that step with it. What their clients were
+// reading is lost; what nobody has seen anything of is placed again.
 func (c *cluster) kill(n *replica) {
-	n.started++
+	all := c.together(n)
+	for _, m := range all {
+		m.started++
+	}
 	if !n.alive {
 		return
 	}
+	for _, m := range all {
+		m.alive = false
+	}
+	for _, m := range all {
+		c.lose(m)
+	}
+}
+
+// lose empties a process that has ended.
+func (c *cluster) lose(n *replica) {
 	now := c.loop.Now()
-	n.alive = false
 	n.generation++
 	n.armed++
 	n.dueAt = -1

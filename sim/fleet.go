@@ -223,6 +223,9 @@ func (f *Fleet) Validate() error {
 		fault("max_model_len: got %d, want at least 2", f.MaxModelLen)
 	}
 	within("engine", f.Engine.Validate())
+	if n := f.Engine.LockstepRanks; n > 1 && len(f.Replicas)%n != 0 {
+		fault("engine.lockstep_ranks: got %d, which does not divide the %d replicas", n, len(f.Replicas))
+	}
 	within("step", f.Step.Validate())
 	within("tokenizer", f.Tokenizer.Validate())
 	within("output", f.Output.validate())

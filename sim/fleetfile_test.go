@@ -15,7 +15,7 @@ import (
 )
 
 func TestFleetsComeWithTheTool(t *testing.T) {
-	if got, want := FleetNames(), []string{"cpu-vllm", "h100x1", "rtx3090x5", "rtx3090x6", "rtx4090x1", "rtxpro6000x1"}; !slices.Equal(got, want) {
+	if got, want := FleetNames(), []string{"cpu-vllm", "h100x1", "rtx3090x5", "rtx3090x6", "rtx4090x1", "rtxpro6000x1", "rtxpro6000x2-qwen3-30b-a3b", "rtxpro6000x2-qwen3-32b"}; !slices.Equal(got, want) {
 		t.Fatalf("got fleets %v, want %v", got, want)
 	}
 	five, six := loadFleet(t, "rtx3090x5"), loadFleet(t, "rtx3090x6")

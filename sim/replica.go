@@ -14,6 +14,8 @@ type replica struct {
 	id     policies.ReplicaID
 	name   string
 	engine *engine.Engine
+	lead   *replica      // whose events step it: itself, or the first of its ranks
+	ranks  *engine.Ranks // of a lead
 
 	alive      bool
 	generation int64         // of the process; what was scheduled for an older one is void
@@ -77,7 +79,11 @@ func (n *replica) leave(call int32) {
 
 // arm makes sure an event stands for the engine's next due time.
 func (n *replica) arm() {
+	n = n.lead
 	due, ok := n.engine.Due()
+	if n.ranks != nil {
+		due, ok = n.ranks.Due()
+	}
 	if !ok || due == n.dueAt {
 		return
 	}
@@ -92,7 +98,11 @@ func (n *replica) Fire(at time.Duration, armed int64) {
 		return // planned anew since
 	}
 	n.dueAt = -1
-	n.engine.Fire()
+	if n.ranks != nil {
+		n.ranks.Fire()
+	} else {
+		n.engine.Fire()
+	}
 	n.arm()
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"time"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -36,7 +37,8 @@ type Comparison struct {
 type Metric struct {
 	Name string `json:"name"`
 	N    int    `json:"n"`
-	// MAPE is over the requests with a measured time above 0; NaN if there are none.
+	// MAPE is over the requests with a measured time of Least and more; NaN if there
+	// are none.
 	MAPE      float64 `json:"mape"`
 	Measured  Figures `json:"measured_ms"`
 	Simulated Figures `json:"simulated_ms"`
@@ -89,6 +91,10 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	}
 	return appendFloat(nil, float64(n)), nil
 }
+
+// Least is the shortest time whose relative error is given: a queue of some
+// microseconds is none.
+const Least = 100 * time.Microsecond
 
 // The metrics' names.
 const (
@@ -191,7 +197,7 @@ func compare(name string, a, b []sample, of func(sample) int64) (Metric, bool) {
 			continue
 		}
 		x, y = append(x, float64(p)/1e6), append(y, float64(q)/1e6)
-		if p > 0 {
+		if p >= int64(Least) {
 			sum += math.Abs(float64(q)/float64(p) - 1)
 			ratios++
 		}
@@ -224,8 +230,17 @@ func (c *Comparison) Metric(name string) *Metric {
 	return nil
 }
 
-// MeanError is mean(simulated)/mean(measured) - 1.
-func (m *Metric) MeanError() float64 { return m.Simulated.Mean/m.Measured.Mean - 1 }
+// MeanError is mean(simulated)/mean(measured) - 1; NaN below Least, as Error.
+func (m *Metric) MeanError() float64 { return Error(m.Simulated.Mean, m.Measured.Mean) }
+
+// Error is the relative error of a simulated time, ms; NaN if the measured one is
+// shorter than Least.
+func Error(simulated, measured float64) float64 {
+	if measured < Least.Seconds()*1e3 {
+		return math.NaN()
+	}
+	return simulated/measured - 1
+}
 
 // AddFloor compares a repeat of the recording with it, request by request in
 // order of being due, and notes how far they are apart. It says whether the two

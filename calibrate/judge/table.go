@@ -28,7 +28,7 @@ func (c *Comparison) Table() string {
 	for i := range c.Metrics {
 		m := &c.Metrics[i]
 		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%s\t%s\t%s\t%s\t%.3f\t", m.Name, share(m.MAPE), m.Measured.Mean, m.Simulated.Mean,
-			signed(m.MeanError()), signed(m.Simulated.P50/m.Measured.P50-1), signed(m.Simulated.P90/m.Measured.P90-1), signed(m.Simulated.P99/m.Measured.P99-1), m.KS)
+			signed(m.MeanError()), signed(Error(m.Simulated.P50, m.Measured.P50)), signed(Error(m.Simulated.P90, m.Measured.P90)), signed(Error(m.Simulated.P99, m.Measured.P99)), m.KS)
 		if f := m.Floor; f != nil {
 			fmt.Fprintf(w, "%s\t%s\t\n", share(f.MAPE), signed(f.Mean))
 		} else {

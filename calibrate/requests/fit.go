@@ -41,7 +41,7 @@ type Result struct {
 	Fleet     *sim.Fleet
 	Estimates []fit.Estimate
 	// Tried is the hypotheses and the mean loss each was left with; Chosen the one
-	// of the least.
+	// of the least, an unusual one only if it is less by a margin.
 	Tried          []Tried
 	Chosen         string
 	Targets, Evals int
@@ -49,6 +49,7 @@ type Result struct {
 
 	problem  *problem
 	solution *fit.Solution
+	spans    float64 // for which the load of cut traces went on
 	draws    [][]float64
 }
 
@@ -73,7 +74,7 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 	}
 	var best *hypothesis
 	var scale map[regime]float64
-	result := &Result{}
+	result, late := &Result{}, anyLate(all)
 	for _, h := range hypotheses(base, all, o) {
 		b := base.Copy()
 		b.Engine.Async = h.async
@@ -95,12 +96,12 @@ func Fit(ctx context.Context, base *sim.Fleet, all []Trace, o Options) (*Result,
 		}
 		result.Evals += h.s.Evals
 		result.Tried = append(result.Tried, Tried{h.String(), h.s.Cost})
-		if best == nil || h.s.Cost < best.s.Cost {
+		if best == nil || h.s.Cost*h.odd(base, late) < best.s.Cost*best.odd(base, late) {
 			best = h
 		}
 	}
 	result.Targets = len(best.p.targets)
-	result.Chosen = best.String()
+	result.Chosen, result.spans = best.String(), best.spans
 	return result, result.finish(ctx, best, o)
 }
 

@@ -69,9 +69,9 @@ func engineKnobs(base *sim.Fleet) []knob {
 	p := &base.Step
 	context := p.DecodeLadder[0].ContextMS
 	span := func(v, least float64) float64 { return math.Max(v, least) }
-	return []knob{
+	knobs := []knob{
 		{
-			path: "step.decode_ladder", unit: "ms", low: 0.05 * level, high: 10 * level, width: 0.03 * level,
+			path: "step.decode_ladder", unit: "ms", low: 0.05 * level, high: 10 * level, width: 0.03 * level, prior: level,
 			get:    func(f *sim.Fleet) float64 { a, _ := line(f); return a },
 			set:    func(f *sim.Fleet, v float64) { _, b := line(f); setLine(f, v, b) },
 			advice: "add a run of single requests, one after another",
@@ -83,7 +83,7 @@ func engineKnobs(base *sim.Fleet) []knob {
 			advice: "add a run with many more requests at once",
 		},
 		{
-			path: "step.decode_ladder.context_ms", unit: "ms per token of context", low: 0.01 * context, high: 20 * context, width: 0.3 * context,
+			path: "step.decode_ladder.context_ms", unit: "ms per token of context", low: 0.01 * context, high: 20 * context, width: 0.3 * context, prior: 2 * context,
 			get: func(f *sim.Fleet) float64 { return f.Step.DecodeLadder[0].ContextMS },
 			set: func(f *sim.Fleet, v float64) {
 				for i := range f.Step.DecodeLadder {
@@ -107,6 +107,11 @@ func engineKnobs(base *sim.Fleet) []knob {
 		at("step.cold_start_ms", "ms", 0, 4*level, 0.1*level,
 			"add a run of single requests with pauses", func(f *sim.Fleet) *float64 { return &f.Step.ColdStartMS }).pulled(level),
 	}
+	if p.ExpertsShare > 0 {
+		knobs = append(knobs, at("step.experts_ms", "ms", 0, 10*span(p.ExpertsMS, level), 0.05*span(p.ExpertsMS, level),
+			"add a run whose load rises slowly from single requests", func(f *sim.Fleet) *float64 { return &f.Step.ExpertsMS }))
+	}
+	return knobs
 }
 
 // jointKnobs are constants of the step log that the requests know too: they move

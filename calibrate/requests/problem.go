@@ -283,20 +283,38 @@ func (p *problem) rescale(r []float64) {
 		g := key{t.regime, t.group}
 		by[g] = append(by[g], r[k]*p.scale[t.regime])
 	}
-	spread := map[regime][]float64{}
+	spread, all := map[regime][]float64{}, map[regime][]float64{}
 	for g, e := range by {
-		slices.Sort(e)
-		middle := e[len(e)/2]
-		for _, v := range e {
-			spread[g.regime] = append(spread[g.regime], math.Abs(v-middle))
+		all[g.regime] = append(all[g.regime], e...)
+		if len(e) >= leastGroup {
+			spread[g.regime] = append(spread[g.regime], aboutMedian(e)...)
 		}
 	}
 	scale := map[regime]float64{}
-	for g, e := range spread {
-		slices.Sort(e)
-		scale[g] = min(max(1.4826*e[len(e)/2], leastSpread), mostSpread)
+	for g, e := range all {
+		d := spread[g]
+		if len(d) < len(e)/2 {
+			d = aboutMedian(e)
+		}
+		slices.Sort(d)
+		scale[g] = min(max(1.4826*d[len(d)/2], leastSpread), mostSpread)
 	}
 	p.scale = scale
+}
+
+// leastGroup is how many rows a group has whose scatter about its own median says
+// something: that of one or two is next to none.
+const leastGroup = 3
+
+// aboutMedian is how far each value is from their median.
+func aboutMedian(values []float64) []float64 {
+	slices.Sort(values)
+	middle := values[len(values)/2]
+	d := make([]float64, len(values))
+	for i, v := range values {
+		d[i] = math.Abs(v - middle)
+	}
+	return d
 }
 
 // mostRows is how many rows of one regime count in full. The model's form is off

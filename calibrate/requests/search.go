@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"kvfleet/calibrate/fit"
+	"kvfleet/calibrate/replay"
 	"kvfleet/sim"
 )
 
@@ -73,6 +74,24 @@ type hypothesis struct {
 	s     *fit.Solution
 }
 
+// odd is what the hypothesis' loss is multiplied by: what is unusual must fit
+// better by more than searches of one hypothesis differ. A trace is usually cut in
+// the middle, and an engine schedules as its fleet file says.
+func (h *hypothesis) odd(base *sim.Fleet, late bool) float64 {
+	odd := 1.0
+	if late && h.spans != usualSpans {
+		odd *= 1.25
+	}
+	if h.async != base.Engine.Async {
+		odd *= 1.1
+	}
+	return odd
+}
+
+// usualSpans is for how many spans of a cut trace its load went on, when the trace
+// does not say.
+const usualSpans = 1
+
 func (h *hypothesis) String() string {
 	text := "scheduling in step"
 	if h.async {
@@ -86,14 +105,14 @@ func (h *hypothesis) String() string {
 
 func hypotheses(base *sim.Fleet, all []Trace, o Options) []*hypothesis {
 	var out []*hypothesis
-	late := slices.ContainsFunc(all, func(t Trace) bool { return !t.Closed && t.Late() > mostlyLate })
+	late := anyLate(all)
 	for _, async := range []bool{base.Engine.Async, !base.Engine.Async} {
 		if o.Async && async != base.Engine.Async {
 			continue
 		}
 		out = append(out, &hypothesis{async: async})
 		if late {
-			for _, spans := range []float64{0.5, 1, 2} {
+			for _, spans := range []float64{0.5, usualSpans, 2} {
 				out = append(out, &hypothesis{async: async, spans: spans})
 			}
 		}
@@ -101,14 +120,29 @@ func hypotheses(base *sim.Fleet, all []Trace, o Options) []*hypothesis {
 	return out
 }
 
+func anyLate(all []Trace) bool {
+	return slices.ContainsFunc(all, func(t Trace) bool { return isLate(t.Recording) })
+}
+
+func isLate(r *replay.Recording) bool { return !r.Closed && r.Late() > mostlyLate }
+
 func continued(all []Trace, spans float64) []Trace {
 	all = slices.Clone(all)
 	for i := range all {
-		if all[i].Late() > mostlyLate {
+		if isLate(all[i].Recording) {
 			all[i].Recording = all[i].Continued(spans)
 		}
 	}
 	return all
+}
+
+// Beside is a recording with the load beside it that the fit found likely: what
+// went on after the recording was cut.
+func (r *Result) Beside(rec *replay.Recording) *replay.Recording {
+	if !isLate(rec) {
+		return rec
+	}
+	return rec.Continued(r.spans)
 }
 
 // at is where the search starts.

@@ -95,6 +95,10 @@ func (o *fleetOptions) load(f *flags) (fleetFile, bool) {
 	}
 	if f.given("replicas") && o.replicas > 0 {
 		fleet.Fleet = fleet.Scale(o.replicas)
+		if err := fleet.Validate(); err != nil {
+			f.fault("--replicas: fleet %s: %w", o.name, err)
+			return fleet, false
+		}
 	}
 	if f.given("max-model-len") && o.maxModelLen > 0 {
 		changed := *fleet.Fleet

@@ -262,7 +262,7 @@ func (e *Engine) account(c *step, q int, end latency.Ticks) {
 
 func (s *step) record() Step {
 	r := Step{
-		Start: s.start.Duration(), Busy: s.busy.Duration(),
+		Start: s.start.Duration(), Busy: (s.end - s.start).Duration(),
 		PrefillReqs: len(s.chunks), DecodeReqs: len(s.decodes), DecodeContext: s.context,
 		Preemptions: s.preempt,
 	}

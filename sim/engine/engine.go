@@ -20,6 +20,10 @@ type Config struct {
 	// composed, so that an arrival joins step k+2 at the earliest. Without it an
 	// arrival joins the next step.
 	Async bool `yaml:"async_scheduling"`
+	// LockstepRanks is how many engines, one after another in the fleet file, are
+	// the ranks of one data-parallel deployment that step together; see Ranks. 0
+	// and 1 are engines of their own.
+	LockstepRanks int `yaml:"lockstep_ranks,omitempty"`
 	// IdleTTL evicts cached blocks idle for this long; 0 never does.
 	IdleTTL time.Duration `yaml:"idle_ttl,omitempty"`
 }
@@ -36,6 +40,7 @@ func (c Config) Validate() error {
 	atLeast("num_gpu_blocks", c.Blocks, 2)
 	atLeast("max_num_seqs", c.MaxSeqs, 1)
 	atLeast("max_num_batched_tokens", c.TokenBudget, max(1, c.MaxSeqs))
+	atLeast("lockstep_ranks", c.LockstepRanks, 0)
 	if c.IdleTTL < 0 {
 		faults = append(faults, fmt.Errorf("idle_ttl: got %v, want zero or more", c.IdleTTL))
 	}
@@ -86,6 +91,7 @@ type Engine struct {
 	owner Owner
 	pool  *kvcache.Pool
 	log   *kvcache.Log
+	ranks *Ranks // that step together with it, or nil
 
 	waiting []*Request
 	head    int // first waiting
@@ -195,7 +201,11 @@ func (e *Engine) Submit(r *Request, at time.Duration) {
 		return
 	}
 	e.waiting = append(e.waiting, r)
-	e.start(latency.TicksOf(at))
+	if e.ranks == nil {
+		e.start(latency.TicksOf(at))
+	} else if _, ok := e.ranks.Due(); !ok {
+		e.ranks.start(latency.TicksOf(at))
+	}
 }
 
 // start begins stepping from idle.
@@ -213,18 +223,23 @@ func (e *Engine) start(at latency.Ticks) {
 func (e *Engine) Fire() {
 	end := e.due
 	e.update(end)
-	e.cur, e.nxt = e.nxt, e.cur
-	e.pool.Expire(end.Duration())
-	if e.cur.empty() {
-		// Nothing was composed ahead.
-		e.schedule(e.cur, e.nxt, end)
-	}
-	e.nxt.reset()
+	e.next(end)
 	if e.cur.empty() {
 		e.flush(end)
 		return
 	}
 	e.launch(end, 0)
+}
+
+// next makes the step composed ahead the current one, or composes it.
+func (e *Engine) next(at latency.Ticks) {
+	e.cur, e.nxt = e.nxt, e.cur
+	e.pool.Expire(at.Duration())
+	if e.cur.empty() {
+		// Nothing was composed ahead.
+		e.schedule(e.cur, e.nxt, at)
+	}
+	e.nxt.reset()
 }
 
 // launch starts the composed step after the host's share of it, composes the
@@ -277,5 +292,5 @@ func (e *Engine) TokenRate() float64 {
 	if len(c.decodes) == 0 {
 		return 0
 	}
-	return float64(len(c.decodes)) / (c.host + c.busy).Duration().Seconds()
+	return float64(len(c.decodes)) / (c.host + c.end - c.start).Duration().Seconds()
 }

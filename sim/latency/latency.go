@@ -65,6 +65,13 @@ type Params struct {
 	// DecodeWaveShare of the cost of context comes in whole waves; see Waves.
 	DecodeWave      float64 `yaml:"decode_wave,omitempty"`
 	DecodeWaveShare float64 `yaml:"decode_wave_share,omitempty"`
+	// ExpertsMS is reading the weights of all the experts that a GPU holds of a
+	// mixture-of-experts model, and ExpertsShare the share of them that one decoding
+	// request makes it read: its experts per token by all, times the ranks that send
+	// it their tokens. A decode-only step of n requests reads 1-(1-ExpertsShare)^n of
+	// them, which bends the ladder. 0 is a dense model.
+	ExpertsMS    float64 `yaml:"experts_ms,omitempty"`
+	ExpertsShare float64 `yaml:"experts_share,omitempty"`
 	// HostMS and HostRequestMS are the host's share of every step: a constant
 	// and a part per request in the step.
 	HostMS        float64 `yaml:"host_ms"`
@@ -125,6 +132,10 @@ func (p Params) Validate() error {
 	if !(p.DecodeWaveShare >= 0 && p.DecodeWaveShare <= 1) {
 		faults = append(faults, fmt.Errorf("decode_wave_share: got %v, want 0 to 1", p.DecodeWaveShare))
 	}
+	atLeastZero("experts_ms", p.ExpertsMS)
+	if !(p.ExpertsShare >= 0 && p.ExpertsShare <= 1) {
+		faults = append(faults, fmt.Errorf("experts_share: got %v, want 0 to 1", p.ExpertsShare))
+	}
 	if len(p.DecodeLadder) == 0 {
 		faults = append(faults, errors.New("decode_ladder: empty, want at least one rung"))
 	}
@@ -153,6 +164,15 @@ func (p *Params) Waves(n int) float64 {
 		return 1
 	}
 	return 1 + p.DecodeWaveShare*(math.Ceil(k/w)*w/k-1)
+}
+
+// Experts is reading the experts' weights in a decode-only step of n requests, in
+// ms.
+func (p *Params) Experts(n int) float64 {
+	if p.ExpertsMS == 0 {
+		return 0
+	}
+	return p.ExpertsMS * (1 - math.Pow(1-p.ExpertsShare, float64(n)))
 }
 
 // A Chunk is what one prefilling request computes in a step.
@@ -186,7 +206,7 @@ func New(p Params) (*Model, error) {
 	for _, r := range p.DecodeLadder {
 		for len(m.ladder) <= r.Batch {
 			m.context = append(m.context, FromMillis(r.ContextMS*p.Waves(len(m.ladder))))
-			m.ladder = append(m.ladder, FromMillis(r.MS))
+			m.ladder = append(m.ladder, FromMillis(r.MS+p.Experts(r.Batch)))
 		}
 	}
 	if n := len(p.DecodeLadder); n > 1 {

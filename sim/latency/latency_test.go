@@ -145,6 +145,40 @@ func TestDecodeWaves(t *testing.T) {
 	}
 }
 
+// TestExperts: one request reads its share of the experts, many nearly all, and what
+// a step costs besides is as without them.
+func TestExperts(t *testing.T) {
+	p := plain()
+	p.ExpertsMS, p.ExpertsShare = 16, 0.125
+	m := model(t, p)
+	for n, share := range map[int]float64{1: 0.125, 2: 0.234375, 8: 0.656391, 100: 1} {
+		with, per := m.Decode(n, 1, 1)
+		without, same := model(t, plain()).Decode(n, 1, 1)
+		rung := p.DecodeLadder[len(p.DecodeLadder)-1].Batch
+		for _, r := range p.DecodeLadder {
+			if n <= r.Batch {
+				rung = r.Batch
+				break
+			}
+		}
+		if rung != n {
+			share = 1 - math.Pow(0.875, float64(rung)) // a padded step routes its padding too
+		}
+		if got := (with - without).Duration().Seconds() * 1e3; math.Abs(got-16*share) > 0.05 {
+			t.Errorf("%d requests: experts took %.3f ms, want %.3f", n, got, 16*share)
+		}
+		if per != same {
+			t.Errorf("%d requests: experts changed the cost of context from %d to %d", n, same, per)
+		}
+	}
+	for _, bad := range []float64{-0.1, 1.1, math.NaN()} {
+		p.ExpertsShare = bad
+		if p.Validate() == nil {
+			t.Errorf("a share of %v passed", bad)
+		}
+	}
+}
+
 // TestStretchSum: a run of decode steps is an arithmetic series, exactly.
 func TestStretchSum(t *testing.T) {
 	m := model(t, plain())
