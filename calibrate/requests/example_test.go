@@ -55,7 +55,8 @@ func Example() {
 }
 
 // capture simulates 300 requests of several lengths and keeps what their client
-// would have seen.
+// would have seen. The first come one at a time and the last many at once: only
+// the two together tell what a step costs from what each of its requests adds.
 func capture(f *sim.Fleet, path string) {
 	policy, err := sim.ParsePolicy("least_outstanding")
 	if err != nil {
@@ -64,7 +65,11 @@ func capture(f *sim.Fleet, path string) {
 	var prompts []sim.Prompt
 	at := int64(0)
 	for i := range 300 {
-		at += int64(time.Duration(120+i*37%400) * time.Millisecond)
+		gap := 300 + i*37%400
+		if i >= 150 {
+			gap /= 6
+		}
+		at += int64(time.Duration(gap) * time.Millisecond)
 		out := 8 + i*13%60
 		prompts = append(prompts, sim.Prompt{ScheduledAt: at, Tokens: 60 + i*101%900, Max: out, Stop: out, Distinct: true})
 	}
